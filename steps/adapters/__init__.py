@@ -1,0 +1,1 @@
+"""The only code that touches the outside: Kubernetes, NVML, /proc, the kubelet, the clock. Imports contracts only."""

@@ -1,0 +1,88 @@
+"""`gpu-reclaim`: one entry for people and for containers, and the only place that wires adapters to steps.
+
+Importing this module loads no adapter and no API client: each command loads what it needs.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from steps import __version__
+from steps.contracts.declaration import Inputs, Step, flags_of
+from steps.contracts.errors import BadInput, Exit, ReclaimError
+from steps.contracts.ports import Outside
+from steps.registry import STEPS, function_of
+
+SIMULATOR_VARIABLE = "GPU_RECLAIM_SIMULATOR"
+"""Path of a simulator's state file; set by the local runner. Unset means the real outside."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns the exit code; a traceback means a bug of ours, never a user's mistake."""
+    try:
+        arguments = _parser().parse_args(argv)
+        return int(arguments.handler(arguments))
+    except ReclaimError as error:
+        print(f"gpu-reclaim: {error}", file=sys.stderr)
+        return int(error.exit_code)
+    except KeyboardInterrupt:
+        print("gpu-reclaim: interrupted; nothing half written is left, run it again", file=sys.stderr)
+        return int(Exit.COULD_NOT)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(Exit.COULD_NOT)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="gpu-reclaim", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"gpu-reclaim {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_steps(commands)
+    _add_people_commands(commands)
+    return parser
+
+
+def _add_steps(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    step_parser = commands.add_parser("step", help="run one step of a workflow, as the containers do", allow_abbrev=False)
+    names = step_parser.add_subparsers(dest="step", required=True, metavar="STEP")
+    for step in STEPS.values():
+        one = names.add_parser(step.name, help=step.help, description=step.help, allow_abbrev=False)
+        for flag, words in flags_of(step):
+            one.add_argument(flag, help=words, metavar="VALUE", required=flag.endswith("-to"))
+        one.set_defaults(handler=_run_step, declared=step)
+
+
+def _run_step(arguments: argparse.Namespace) -> Exit:
+    step: Step = arguments.declared
+    given = {i.name: getattr(arguments, i.name.replace("-", "_")) for i in step.inputs}
+    targets = {o.name: getattr(arguments, f"{o.name}-to".replace("-", "_")) for o in step.outputs}
+    inputs = Inputs(step, {name: value for name, value in given.items() if value is not None}, targets)
+    return function_of(step)(inputs, outside())
+
+
+def _add_people_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Commands for people stand in `steps.commands`; each declares its flags and loads the rest when it runs."""
+    from steps import commands as people  # noqa: PLC0415 - light: declares flags only
+
+    people.add_to(commands, outside)
+
+
+def outside() -> Outside:
+    """The real outside, or the simulated one where the simulator's variable names a state file."""
+    state = os.environ.get(SIMULATOR_VARIABLE)
+    if state is None:
+        from steps.adapters.outside import RealOutside  # noqa: PLC0415
+
+        return RealOutside(os.environ)
+    try:
+        from sim.outside import SimulatedOutside  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise BadInput(
+            f"{SIMULATOR_VARIABLE} is set but this installation holds no simulator; unset it, or run from a checkout"
+        ) from error
+    return SimulatedOutside(state, os.environ)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+"""Commands for people, one module each. A module declares its flags in `add` and loads the rest when it runs."""
+
+import argparse
+from collections.abc import Callable
+
+from steps.commands import demo, restore, run
+from steps.contracts.ports import Outside
+
+Subparsers = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add_to(commands: Subparsers, outside: Callable[[], Outside]) -> None:
+    """Add all commands to the parser; `outside` is called when a command needs the outside."""
+    for module in (run, restore, demo):
+        module.add(commands, outside)

@@ -1,0 +1,111 @@
+"""What the API server says: sessions, their owners and guards, and the pods that wait for a GPU. Made by survey."""
+
+import enum
+from datetime import datetime
+from typing import Literal
+
+from steps.contracts.document import Document, Sample, Stamp
+
+
+class OwnerRef(Document, frozen=True, kw_only=True):
+    """An object that owns pods, by identity."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+class ContainerFacts(Document, frozen=True, kw_only=True):
+    """container_ids: current and last state's, without the runtime prefix, newest first."""
+
+    name: str
+    container_ids: tuple[str, ...]
+
+
+class Phase(enum.Enum):
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+class PodFacts(Document, frozen=True, kw_only=True):
+    """One pod as the API knows it. config_hash: a static pod's manifest hash, which is its uid on the node."""
+
+    uid: str
+    name: str
+    namespace: str
+    node: str | None
+    phase: Phase
+    created_at: datetime
+    started_at: datetime | None
+    deletion_requested_at: datetime | None
+    grace_s: int
+    gpus_requested: int
+    containers: tuple[ContainerFacts, ...]
+    config_hash: str | None = None
+    owner_uid: str | None = None
+    """uid of the top owner (the session), None where the chain could not be climbed."""
+
+
+class Guard(enum.Enum):
+    """Why a session must not be stopped, whatever its GPUs do."""
+
+    OPTED_OUT = "OptedOut"
+    AUTOSCALED = "AutoscalerOwnsCount"
+    GITOPS_MANAGED = "GitOpsOwnsCount"
+    VOLUMES_DELETED = "VolumesDeletedOnScaleDown"
+    OWNER_UNKNOWN = "OwnerUnknown"
+    OWNER_UNSUPPORTED = "OwnerKindUnsupported"
+    DISRUPTION_BUDGET = "DisruptionBudget"
+    FINALIZER = "PodFinalizer"
+    NOT_READABLE = "GuardNotReadable"
+
+
+class GuardMet(Document, frozen=True, kw_only=True):
+    """detail: a sentence for a person, with the object that guards."""
+
+    guard: Guard
+    detail: str
+
+
+class Session(Document, frozen=True, kw_only=True):
+    """A workload at its top owner, with all its pods.
+
+    replicas: what spec asks for now. judged_digest: hex digest of what is judged of the owner (replicas, pod template,
+    our and the opt-out annotations and labels); neither status nor foreign annotations move it.
+    pod_uids: all pods, also those that are terminating. gpus_requested: of one replica.
+    """
+
+    owner: OwnerRef
+    replicas: int
+    judged_digest: str
+    gpus_requested: int
+    created_at: datetime
+    pod_uids: tuple[str, ...]
+    guards: tuple[GuardMet, ...]
+
+
+class Waiter(Document, frozen=True, kw_only=True):
+    """A pod that is Pending because no GPU is free. message: the scheduler's own words."""
+
+    pod_uid: str
+    name: str
+    namespace: str
+    gpus_requested: int
+    pending_since: datetime
+    message: Sample[str]
+
+
+class ClusterFacts(Document, frozen=True, kw_only=True):
+    """All pods of the surveyed nodes, all sessions of the policy's namespaces that ask for a GPU, all waiters."""
+
+    document: Literal["ClusterFacts/1"] = "ClusterFacts/1"
+    stamp: Stamp
+    nodes: tuple[str, ...]
+    pods: tuple[PodFacts, ...]
+    sessions: tuple[Session, ...]
+    waiters: tuple[Waiter, ...]

@@ -1,0 +1,119 @@
+"""The verdict on a session, and what decide remembers between sweeps."""
+
+import enum
+from datetime import datetime
+from typing import Literal
+
+from steps.contracts.cluster_facts import OwnerRef
+from steps.contracts.document import Document, Sample, Stamp, State
+
+
+class Verdict(enum.Enum):
+    """unknown keeps the session as well, and is shown as what it is. deferred: would be stopped, but not by this run."""
+
+    KEEP = "keep"
+    UNKNOWN = "unknown"
+    REFUSED = "refused"
+    DEFERRED = "deferred"
+    RECLAIM = "reclaim"
+
+
+class Reason(enum.Enum):
+    """One constant a rule; the sentence beside it is for people."""
+
+    GUARDED = "Guarded"
+    ALREADY_STOPPED = "AlreadyStopped"
+    TOO_YOUNG = "TooYoung"
+    WORKING = "Working"
+    PRESENT = "Present"
+    SIGNAL_UNKNOWN = "SignalUnknown"
+    IDLE_TOO_SHORT = "IdleTooShort"
+    CAP_REACHED = "CapReached"
+    OBSERVE_ONLY = "ObserveOnly"
+    DRY_RUN = "DryRun"
+    NEW_POLICY = "NewPolicy"
+    IDLE = "IdleLongEnough"
+    NO_RULE = "NoRuleApplied"
+
+
+class Evidence(Document, frozen=True, kw_only=True):
+    """One signal behind a verdict, in words: what was read, by whom, when. state: of the reading."""
+
+    signal: str
+    reading: str
+    state: State
+    source: str
+    taken_at: datetime | None
+
+
+class JudgedPod(Document, frozen=True, kw_only=True):
+    """A pod of the judged session: where it runs, how long it may take to go, which devices it was given."""
+
+    uid: str
+    name: str
+    node: str | None
+    grace_s: int
+    devices: Sample[tuple[str, ...]]
+
+
+class Decision(Document, frozen=True, kw_only=True):
+    """decision_id: made of run, session uid, digest and policy hash: the same judgement has the same id.
+
+    acts: this decision may be handed to stop. eligible_at: when it would become reclaim if nothing changed.
+    """
+
+    decision_id: str
+    run: str
+    decided_at: datetime
+    owner: OwnerRef
+    judged_digest: str
+    replicas: int
+    pods: tuple[JudgedPod, ...]
+    verdict: Verdict
+    reason: Reason
+    sentence: str
+    evidence: tuple[Evidence, ...]
+    idle_since: datetime | None
+    eligible_at: datetime | None
+    would_change: str
+    policy_hash: str
+    acts: bool
+
+
+class Decisions(Document, frozen=True, kw_only=True):
+    """All verdicts of one shard, in the order of judgement's gravity; also what the store holds for stop (acting ones only)."""
+
+    document: Literal["Decisions/1"] = "Decisions/1"
+    stamp: Stamp
+    run: str
+    shard: int
+    dry_run: bool
+    policy_hash: str
+    decisions: tuple[Decision, ...]
+
+
+class StopOrder(Document, frozen=True, kw_only=True):
+    """What leaves the judge: an id and where to look. Never a decision."""
+
+    decision: str
+    shard: int
+    session_uid: str
+    nodes: tuple[str, ...]
+
+
+class SessionMemory(Document, frozen=True, kw_only=True):
+    """idle_since: since when every look found it idle. pod_uids: of the pods it is about; other pods restart the clock."""
+
+    session_uid: str
+    pod_uids: tuple[str, ...]
+    idle_since: datetime
+    last_seen_at: datetime
+
+
+class Memory(Document, frozen=True, kw_only=True):
+    """What decide alone remembers of one shard. Losing it restarts idle clocks, never advances them."""
+
+    document: Literal["Memory/1"] = "Memory/1"
+    policy_hash: str
+    written_at: datetime
+    sessions: tuple[SessionMemory, ...]

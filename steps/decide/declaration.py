@@ -1,0 +1,23 @@
+"""Declaration of the step `decide`."""
+
+from typing import Final
+
+from steps.contracts.declaration import Form, In, Out, Step
+
+STEP: Final = Step(
+    name="decide",
+    help="give every session a verdict and a reason, and keep the decisions that act",
+    inputs=(
+        In("run", "name of the run"),
+        In("run-uid", "uid of the Workflow that owns the kept decisions", Form.ID),
+        In("shard", "number of the shard", Form.COUNT),
+        In("dry-run", "true: nothing is stopped", Form.SWITCH, default="true"),
+        In("policy", "policy file, mounted from the ConfigMap gpu-reclaim-policy", Form.PATH),
+        In("cluster", "ClusterFacts of survey", Form.PATH),
+        In("traced", "Traced of trace", Form.PATH),
+    ),
+    outputs=(
+        Out("orders", "JSON list of StopOrder: what leaves the judge"),
+        Out("decisions", "Decisions, all of them"),
+    ),
+)

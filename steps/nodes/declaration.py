@@ -1,0 +1,12 @@
+"""Declaration of the step `nodes`."""
+
+from typing import Final
+
+from steps.contracts.declaration import Form, In, Out, Step
+
+STEP: Final = Step(
+    name="nodes",
+    help="list the GPU nodes, in shards small enough for one Argo argument",
+    inputs=(In("shard-size", "nodes a shard", Form.COUNT, default="10"),),
+    outputs=(Out("shards", 'JSON list of {"shard": number, "nodes": [names]}'),),
+)
