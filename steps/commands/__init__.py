@@ -6,10 +6,8 @@ from collections.abc import Callable
 from steps.commands import demo, restore, run
 from steps.contracts.ports import Outside
 
-Subparsers = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-
-def add_to(commands: Subparsers, outside: Callable[[], Outside]) -> None:
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", outside: Callable[[], Outside]) -> None:
     """Add all commands to the parser; `outside` is called when a command needs the outside."""
     for module in (run, restore, demo):
         module.add(commands, outside)
