@@ -107,6 +107,13 @@ class OwnerState(Document, frozen=True, kw_only=True):
     guards: tuple[GuardMet, ...]
 
 
+class Count(Document, frozen=True, kw_only=True):
+    """The count that an owner asks for, and the version that guards the next write of it."""
+
+    replicas: int
+    resource_version: str
+
+
 class Rejection(enum.Enum):
     """A write that the API server answered with no."""
 
@@ -127,7 +134,10 @@ class OwnerSwitch(Protocol):
     def read(self, owner: OwnerRef, policy: Policy) -> OwnerState | Rejected:
         """The owner afresh, guards judged again by the same code as survey. GONE: no such object, or another uid."""
 
-    def scale(self, owner: OwnerRef, replicas: int, *, if_version: str) -> OwnerState | Rejected:
+    def count(self, owner: OwnerRef) -> Count | Rejected:
+        """The count alone, no guards: for restore, and to look again after a write without an answer. GONE as above."""
+
+    def scale(self, owner: OwnerRef, replicas: int, *, if_version: str) -> Count | Rejected:
         """Write the count once, guarded by the version. Raises OutcomeUnknown after a timeout."""
 
 
@@ -151,8 +161,8 @@ class IntentStore(Protocol):
 
     def load(self, owner_uid: str) -> Intent | None: ...
     def list(self) -> tuple[Intent, ...]: ...
-    def delete(self, owner_uid: str) -> None:
-        """No error if there is none."""
+    def delete(self, owner_uid: str, *, decision_id: str) -> None:
+        """Remove the Intent if it still is that decision's; no error if there is none or another's."""
 
 
 class EventSink(Protocol):
