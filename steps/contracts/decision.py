@@ -23,6 +23,7 @@ class Reason(enum.Enum):
 
     GUARDED = "Guarded"
     ALREADY_STOPPED = "AlreadyStopped"
+    HOLDS_NOTHING = "HoldsNoDevice"
     TOO_YOUNG = "TooYoung"
     WORKING = "Working"
     PRESENT = "Present"
@@ -111,9 +112,14 @@ class SessionMemory(Document, frozen=True, kw_only=True):
 
 
 class Memory(Document, frozen=True, kw_only=True):
-    """What decide alone remembers of one shard. Losing it restarts idle clocks, never advances them."""
+    """What decide alone remembers of one shard. Losing it restarts idle clocks, never advances them.
+
+    first_run_under_policy: the run whose judgement was the first under this policy, so that a second try of that run is
+    still the forced dry run.
+    """
 
     document: Literal["Memory/1"] = "Memory/1"
     policy_hash: str
     written_at: datetime
     sessions: tuple[SessionMemory, ...]
+    first_run_under_policy: str | None = None

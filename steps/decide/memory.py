@@ -1,0 +1,79 @@
+"""The idle clocks between sweeps. Pure: what was remembered and what is seen now give what to remember next.
+
+A clock says "at every look since". Whatever breaks that proof restarts it: a sign of life, a look that could not tell,
+other pods, a lost memory. Nothing ever advances it; entries from the future or from before the pods' start are discarded.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from steps.contracts.decision import Memory, SessionMemory
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look says to the clock. pod_uids: sorted. started_at: of the youngest pod, None if not known."""
+
+    session_uid: str
+    pod_uids: tuple[str, ...]
+    idle: bool
+    started_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """idle_since: None while it is not idle. restarted: why an earlier clock does not count, None if none was lost."""
+
+    idle_since: datetime | None
+    restarted: str | None = None
+
+
+def clocks_of(memory: Memory | None, seen: Sequence[Seen], now: datetime) -> Mapping[str, Clock]:
+    """The clock of every session seen, by session uid."""
+    remembered = {} if memory is None else {entry.session_uid: entry for entry in memory.sessions}
+    return {one.session_uid: _clock(remembered.get(one.session_uid), one, now) for one in seen}
+
+
+def next_memory(
+    memory: Memory | None, seen: Sequence[Seen], clocks: Mapping[str, Clock], *, policy_hash: str, run: str, now: datetime
+) -> Memory:
+    """What to remember until the next sweep: the idle sessions of this look and nothing else."""
+    known_policy = memory is not None and memory.policy_hash == policy_hash
+    sessions = []
+    for one in sorted(seen, key=lambda s: s.session_uid):
+        since = clocks[one.session_uid].idle_since
+        if since is not None:
+            sessions.append(SessionMemory(session_uid=one.session_uid, pod_uids=one.pod_uids, idle_since=since, last_seen_at=now))
+    return Memory(
+        policy_hash=policy_hash,
+        written_at=now,
+        sessions=tuple(sessions),
+        first_run_under_policy=memory.first_run_under_policy if known_policy and memory is not None else run,
+    )
+
+
+def is_new_policy(memory: Memory | None, policy_hash: str, run: str) -> bool:
+    """Whether this run is the first under this policy; a second try of the same run still is."""
+    return memory is None or memory.policy_hash != policy_hash or memory.first_run_under_policy == run
+
+
+def _clock(entry: SessionMemory | None, seen: Seen, now: datetime) -> Clock:
+    if not seen.idle:
+        return Clock(None)
+    if entry is None:
+        return Clock(now)
+    why_not = _doubt(entry, seen, now)
+    return Clock(entry.idle_since) if why_not is None else Clock(now, why_not)
+
+
+def _doubt(entry: SessionMemory, seen: Seen, now: datetime) -> str | None:
+    if entry.pod_uids != seen.pod_uids:
+        return "its pods changed since the last look"
+    if entry.idle_since > now or entry.last_seen_at > now:
+        return "the remembered time lies in the future"
+    if entry.idle_since > entry.last_seen_at:
+        return "the remembered times contradict each other"
+    if seen.started_at is None or entry.idle_since < seen.started_at:
+        return "the remembered time lies before the start of its pods"
+    return None

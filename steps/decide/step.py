@@ -1,0 +1,68 @@
+"""Step `decide`: judge a shard, remember, keep what may act, and hand on the orders. The only writer of the memory."""
+
+from typing import Final
+
+import msgspec
+
+from steps.contracts.cluster_facts import ClusterFacts
+from steps.contracts.decision import Decision, Decisions, Memory, Verdict
+from steps.contracts.declaration import Inputs
+from steps.contracts.document import Origin, Stamp
+from steps.contracts.errors import Exit, SourceUnavailable
+from steps.contracts.files import read_limited
+from steps.contracts.ports import Outside
+from steps.contracts.traced import Traced
+from steps.decide.judge import Run, judge, orders_of
+from steps.decide.policy import MAX_POLICY_BYTES, parse_policy, policy_hash
+from steps.logs import log_for
+
+MADE_BY: Final = "decide"
+
+
+def run(inputs: Inputs, outside: Outside) -> Exit:
+    """Judge the shard and write decisions and orders.
+
+    The memory is saved before a decision is kept and before an order is written: whoever lost the race for it orders
+    nothing. Raises BadInput (broken policy or document) and SourceUnavailable (API, or another sweep judged the shard).
+    """
+    path = inputs.path("policy")
+    policy = parse_policy(read_limited(path, MAX_POLICY_BYTES), str(path))
+    cluster, traced = inputs.document("cluster", ClusterFacts), inputs.document("traced", Traced)
+    shard, this_run = inputs.count("shard"), Run(inputs.text("run"), inputs.switch("dry-run"), outside.clock.now())
+    before, version = outside.memory().load(shard)
+    judgement = judge(cluster, traced, before, policy, this_run)
+    _remember(outside, shard, judgement.memory, version)
+    acting = tuple(decision for decision in judgement.decisions if decision.acts)
+
+    def document(decisions: tuple[Decision, ...]) -> Decisions:
+        return Decisions(
+            stamp=Stamp(made_by=MADE_BY, made_at=this_run.now, origin=_origin(cluster, traced)),
+            run=this_run.name,
+            shard=shard,
+            dry_run=this_run.dry_run,
+            policy_hash=policy_hash(policy),
+            decisions=decisions,
+        )
+
+    if acting:
+        outside.decisions().keep(document(acting), inputs.text("run-uid"))
+    inputs.put("decisions", document(judgement.decisions))
+    inputs.put("orders", msgspec.json.encode(orders_of(acting, shard)))
+    verdicts = {verdict.value: sum(d.verdict is verdict for d in judgement.decisions) for verdict in Verdict}
+    log_for(MADE_BY).info("decide.judged", run=this_run.name, shard=shard, orders=len(acting), dry_run=this_run.dry_run, **verdicts)
+    return Exit.DONE
+
+
+def _remember(outside: Outside, shard: int, memory: Memory, version: str) -> None:
+    rejected = outside.memory().save(shard, memory, if_version=version)
+    if rejected is not None:
+        raise SourceUnavailable(
+            f"the memory of shard {shard} was not saved ({rejected.rejection.value}: {rejected.detail}), so nothing is stopped; "
+            "another sweep may have judged the same shard: let one finish, then run again"
+        )
+
+
+def _origin(cluster: ClusterFacts, traced: Traced) -> Origin:
+    """Simulated as soon as one input is: a judgement is as real as the least real of what it rests on."""
+    origins = {cluster.stamp.origin, traced.stamp.origin}
+    return Origin.SIMULATED if Origin.SIMULATED in origins else Origin.REAL
