@@ -114,8 +114,14 @@ class Inputs:
         """Write output `name`, whole or not at all."""
         out = next(o for o in self._step.outputs if o.name == name)
         if isinstance(content, Document):
-            content = pack(content) if out.parcel else encode(content)
+            content = pack(content) if out.parcel else _without_double_braces(encode(content))
         write_atomically(Path(self._targets[name]), content)
+
+
+def _without_double_braces(document: bytes) -> bytes:
+    """The same JSON without `{{`, which can stand in strings only: as a parameter of a Workflow it would be evaluated by the
+    controller (facts/hera-and-argo 3.12), and a string may hold foreign text."""
+    return document.replace(b"{{", b"{\\u007b")
 
 
 def _checked(declared: In, given: str | None) -> str:

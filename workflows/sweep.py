@@ -1,0 +1,232 @@
+"""The sweep: which nodes, what they hold, who still uses it, and the few stops that follow, each proven on its node.
+
+    nodes -> shard x M: collect x N -> judge [survey -> trace -> decide -> main] -> reclaim x K: capture -> stop -> verify
+    archive, when all is over (onExit)
+
+Shards, because an Argo argument holds 128 KiB: ten nodes at the byte budget of a parcel (10 KiB) fit with room to spare.
+"""
+
+from typing import Any, Final
+
+from hera.workflows import DAG, ContainerSet, EmptyDirVolume, Parameter, RetryStrategy, Task, WorkflowTemplate
+from hera.workflows import models as m
+
+from steps.archive.declaration import STEP as ARCHIVE
+from steps.capture.declaration import STEP as CAPTURE
+from steps.collect.declaration import STEP as COLLECT
+from steps.decide.declaration import STEP as DECIDE
+from steps.nodes.declaration import STEP as NODES
+from steps.publish.declaration import STEP as PUBLISH
+from steps.stop.declaration import STEP as STOP
+from steps.survey.declaration import STEP as SURVEY
+from steps.trace.declaration import STEP as TRACE
+from steps.verify.declaration import STEP as VERIFY
+from workflows.pods import EVIDENCE, EVIDENCE_FOLDER, NAMESPACE, PART_OF, POD_SECURITY, POLICY, POLICY_FILE, TMP, Wiring, mount_of
+
+RUN: Final = {"run": "{{workflow.name}}"}
+JUDGE_FOLDER: Final = "/judge"
+JUDGE_FILES: Final = EmptyDirVolume(name="judge", mount_path=JUDGE_FOLDER, size_limit="256Mi")
+
+RETRY_LOST_POD: Final = RetryStrategy(limit=2, retry_policy="OnError")
+"""For steps that only read or may be repeated at will: again if the pod was lost, not if the step said no."""
+RETRY_ONCE: Final = RetryStrategy(limit=1, retry_policy="Always")
+"""For the stop: a second run finds its own Intent and reads before it acts, so it never acts twice."""
+
+SHARDS_AT_ONCE: Final = 2
+NODES_AT_ONCE: Final = 10
+LOOKS_AT_ONCE: Final = 8
+
+
+def sweep() -> WorkflowTemplate:
+    """The WorkflowTemplate `sweep`."""
+    with WorkflowTemplate(
+        name="sweep",
+        namespace=NAMESPACE,
+        labels={**PART_OF, "app.kubernetes.io/name": "sweep"},
+        annotations={
+            "workflows.argoproj.io/title": "GPU sweep",
+            "workflows.argoproj.io/description": (
+                "Finds who holds each GPU, gives every session a verdict and a reason, stops the idle ones through their "
+                "owner's own switch, and proves on the node that the memory came back. A dry run unless told otherwise."
+            ),
+        },
+        entrypoint="sweep",
+        on_exit="archive",
+        arguments=_parameters(),
+        service_account_name="reader",
+        automount_service_account_token=False,
+        executor=m.ExecutorConfig(service_account_name="executor"),
+        security_context=POD_SECURITY,
+        pod_metadata=m.Metadata(labels=PART_OF),
+        active_deadline_seconds=3600,
+        pod_gc=m.PodGC(strategy="OnWorkflowCompletion"),
+        ttl_strategy=m.TTLStrategy(seconds_after_success=24 * 3600, seconds_after_failure=7 * 24 * 3600),
+    ) as template:
+        _sweep_dag()
+        _shard_dag()
+        _reclaim_dag()
+        _leaves()
+    return template
+
+
+def _parameters() -> list[Parameter]:
+    return [
+        Parameter(
+            name="dry-run",
+            value="true",
+            enum=["true", "false"],
+            description="true: nothing is stopped. Acting also needs mode act in the policy.",
+        ),
+        Parameter(name="capture-interval-s", value="10", description="Seconds between the two looks right before a stop."),
+        Parameter(name="shard-size", value="10", description="Nodes judged together; ten fit into one Argo argument."),
+    ]
+
+
+def _sweep_dag() -> None:
+    with DAG(name="sweep", fail_fast=False, parallelism=SHARDS_AT_ONCE):
+        Task(name="nodes", template="nodes", arguments={"shard-size": "{{workflow.parameters.shard-size}}"})
+        Task(
+            name="shard",
+            template="shard",
+            depends="nodes.Succeeded",
+            with_param="{{tasks.nodes.outputs.parameters.shards}}",
+            arguments={"shard": "{{item.shard}}", "nodes": "{{item.nodes}}"},
+        )
+
+
+def _shard_dag() -> None:
+    """A silent node must not block the others. If all are silent there is no list of facts at all (the controller would wait
+    for it for ever, 4.0.5), so the judge then runs as a task of its own that asks for none."""
+    asked = {"shard": "{{inputs.parameters.shard}}", "nodes": "{{inputs.parameters.nodes}}"}
+    judged = {**asked, "dry-run": "{{workflow.parameters.dry-run}}"}
+    with DAG(name="shard", inputs=_inputs("shard", "nodes"), fail_fast=False, parallelism=NODES_AT_ONCE):
+        Task(name="collect", template="collect", with_param="{{inputs.parameters.nodes}}", arguments={"node": "{{item}}"})
+        Task(
+            name="judge",
+            template="judge",
+            depends="collect.AnySucceeded || collect.Skipped",
+            arguments={**judged, "facts": "{{tasks.collect.outputs.parameters.facts}}"},
+        )
+        Task(
+            name="judge-silent-shard",
+            template="judge",
+            depends="!(collect.AnySucceeded || collect.Skipped)",
+            arguments=judged,
+        )
+        Task(
+            name="reclaim",
+            template="reclaim",
+            depends="judge.Succeeded",
+            with_param="{{tasks.judge.outputs.parameters.stops}}",
+            arguments={
+                "decision": "{{item.decision}}",
+                "shard": "{{item.shard}}",
+                "session-uid": "{{item.session_uid}}",
+                "nodes": "{{item.nodes}}",
+            },
+        )
+
+
+def _reclaim_dag() -> None:
+    """One session's stop, under a lock of its name: two workflows take turns (one level only, nesting can deadlock).
+
+    Every node of the session must have been captured; a gap ends it before the stop.
+    """
+    captures = "{{tasks.capture.outputs.parameters.facts}}"
+    with DAG(
+        name="reclaim",
+        inputs=_inputs("decision", "shard", "session-uid", "nodes"),
+        fail_fast=False,
+        parallelism=LOOKS_AT_ONCE,
+        synchronization=m.Synchronization(mutexes=[m.Mutex(name="session-{{inputs.parameters.session-uid}}")]),
+    ):
+        Task(
+            name="capture",
+            template="capture",
+            with_param="{{inputs.parameters.nodes}}",
+            arguments={"node": "{{item}}", "interval-s": "{{workflow.parameters.capture-interval-s}}"},
+        )
+        Task(
+            name="stop",
+            template="stop",
+            depends="capture.Succeeded",
+            arguments={
+                "decision": "{{inputs.parameters.decision}}",
+                "shard": "{{inputs.parameters.shard}}",
+                "dry-run": "{{workflow.parameters.dry-run}}",
+                "captures": captures,
+            },
+        )
+        Task(
+            name="verify",
+            template="verify",
+            depends="stop.Succeeded",
+            when='"{{tasks.stop.outputs.parameters.acted}}" == "yes"',
+            with_param="{{inputs.parameters.nodes}}",
+            arguments={"node": "{{item}}", "receipt": "{{tasks.stop.outputs.parameters.receipt}}", "captures": captures},
+        )
+
+
+def _leaves() -> None:
+    policy = {"policy": POLICY_FILE}
+    Wiring(NODES).container(reads_api=True, account="reader", retry_strategy=RETRY_LOST_POD, active_deadline_seconds=120)
+    Wiring(COLLECT).node_container(timeout_s=120)
+    _judge()
+    Wiring(CAPTURE).node_container(timeout_s=180)
+    Wiring(STOP, given={**RUN, **policy}).container(
+        reads_api=True, account="stopper", volumes=[POLICY], retry_strategy=RETRY_ONCE, active_deadline_seconds=120
+    )
+    Wiring(VERIFY).node_container(timeout_s=900)
+    Wiring(ARCHIVE, given={**RUN, "evidence": EVIDENCE_FOLDER}).container(
+        reads_api=True,
+        account="archivist",
+        volumes=[EVIDENCE],
+        memory_limit="512Mi",
+        retry_strategy=RETRY_LOST_POD,
+        active_deadline_seconds=600,
+    )
+
+
+def _judge() -> None:
+    """Four containers over one emptyDir: documents of any size stay files. The facts lie in there too: an artifact elsewhere
+    is mounted into `main` alone. No retry: a Retry node would keep the facts a second time in the Workflow's status."""
+    folder = {"in_folder": JUDGE_FOLDER, "out_folder": JUDGE_FOLDER, "out_suffix": ".json"}
+    made = {name: f"{JUDGE_FOLDER}/{name}.json" for name in ("cluster", "traced", "decisions", "orders")}
+    survey = Wiring(SURVEY, {"policy": POLICY_FILE}, **folder)
+    trace = Wiring(TRACE, {"cluster": made["cluster"]}, **folder)
+    decide = Wiring(
+        DECIDE,
+        {**RUN, "run-uid": "{{workflow.uid}}", "policy": POLICY_FILE, "cluster": made["cluster"], "traced": made["traced"]},
+        **folder,
+    )
+    publish = Wiring(PUBLISH, {**RUN, "evidence": EVIDENCE_FOLDER, **made}, defaults={"facts": "[]"}, **folder)
+    with ContainerSet(
+        name="judge",
+        labels={**PART_OF, "gpu-reclaim.dev/step": "judge"},
+        service_account_name="reader",
+        automount_service_account_token=True,
+        active_deadline_seconds=300,
+        inputs=_merged(publish, decide, trace, survey),
+        outputs=publish.outputs(),
+        volumes=[JUDGE_FILES, TMP, POLICY, EVIDENCE],
+        volume_mounts=[mount_of(JUDGE_FILES), mount_of(TMP)],
+    ):
+        (
+            survey.set_node(POLICY)
+            >> trace.set_node()
+            >> decide.set_node(POLICY)
+            >> publish.set_node(EVIDENCE, name="main")  # only a container called main saves outputs
+        )
+
+
+def _inputs(*names: str) -> list[Parameter]:
+    return [Parameter(name=name) for name in names]
+
+
+def _merged(*wirings: Wiring) -> list[Any]:
+    """Inputs of several steps in one pod, each once; the first that names one decides its default."""
+    seen: dict[tuple[str, str], Any] = {}
+    for wiring in wirings:
+        for one in wiring.inputs():
+            seen.setdefault((type(one).__name__, one.name), one)
+    return list(seen.values())
