@@ -26,9 +26,9 @@ NODE_POD_PATCH: Final = '{"hostPID":true,"runtimeClassName":"nvidia"}'
 """hostPID and the runtime class are no template fields. A constant: substitution escapes one JSON level only, so a
 parameter inside it could rewrite the pod (facts/hera-and-argo 3.5)."""
 
-OUT: Final = EmptyDirVolume(name="out", mount_path="/out", size_limit="64Mi")
-IN: Final = EmptyDirVolume(name="in", mount_path="/in", size_limit="64Mi")
-TMP: Final = EmptyDirVolume(name="tmp", mount_path="/tmp", size_limit="64Mi")
+OUT: Final = EmptyDirVolume(name="out", mount_path="/out", size_limit=m.Quantity("64Mi"))
+IN: Final = EmptyDirVolume(name="in", mount_path="/in", size_limit=m.Quantity("64Mi"))
+TMP: Final = EmptyDirVolume(name="tmp", mount_path="/tmp", size_limit=m.Quantity("64Mi"))
 POLICY: Final = ConfigMapVolume(name="gpu-reclaim-policy", mount_path="/policy", read_only=True)
 EVIDENCE: Final = ExistingVolume(name="evidence", claim_name="gpu-reclaim-evidence", mount_path=EVIDENCE_FOLDER)
 KUBELET: Final = HostPathVolume(
@@ -63,7 +63,9 @@ def container_security(*capabilities: str) -> m.SecurityContext:
 
 def resources(memory_limit: str = "256Mi") -> m.ResourceRequirements:
     """Small requests, so that a full node still takes a probe; no request for a GPU, ever."""
-    return m.ResourceRequirements(requests={"cpu": "20m", "memory": "64Mi"}, limits={"cpu": "1", "memory": memory_limit})
+    requests = {"cpu": m.Quantity("20m"), "memory": m.Quantity("64Mi")}
+    limits = {"cpu": m.Quantity("1"), "memory": m.Quantity(memory_limit)}
+    return m.ResourceRequirements(requests=requests, limits=limits)
 
 
 def common_env() -> list[Any]:

@@ -6,6 +6,7 @@
 Shards, because an Argo argument holds 128 KiB: ten nodes at the byte budget of a parcel (10 KiB) fit with room to spare.
 """
 
+from functools import partial
 from typing import Any, Final
 
 from hera.workflows import DAG, ContainerSet, EmptyDirVolume, Parameter, RetryStrategy, Task, WorkflowTemplate
@@ -25,7 +26,7 @@ from workflows.pods import EVIDENCE, EVIDENCE_FOLDER, NAMESPACE, PART_OF, POD_SE
 
 RUN: Final = {"run": "{{workflow.name}}"}
 JUDGE_FOLDER: Final = "/judge"
-JUDGE_FILES: Final = EmptyDirVolume(name="judge", mount_path=JUDGE_FOLDER, size_limit="256Mi")
+JUDGE_FILES: Final = EmptyDirVolume(name="judge", mount_path=JUDGE_FOLDER, size_limit=m.Quantity("256Mi"))
 
 RETRY_LOST_POD: Final = RetryStrategy(limit=2, retry_policy="OnError")
 """For steps that only read or may be repeated at will: again if the pod was lost, not if the step said no."""
@@ -190,16 +191,15 @@ def _leaves() -> None:
 def _judge() -> None:
     """Four containers over one emptyDir: documents of any size stay files. The facts lie in there too: an artifact elsewhere
     is mounted into `main` alone. No retry: a Retry node would keep the facts a second time in the Workflow's status."""
-    folder = {"in_folder": JUDGE_FOLDER, "out_folder": JUDGE_FOLDER, "out_suffix": ".json"}
+    wiring = partial(Wiring, in_folder=JUDGE_FOLDER, out_folder=JUDGE_FOLDER, out_suffix=".json")
     made = {name: f"{JUDGE_FOLDER}/{name}.json" for name in ("cluster", "traced", "decisions", "orders")}
-    survey = Wiring(SURVEY, {"policy": POLICY_FILE}, **folder)
-    trace = Wiring(TRACE, {"cluster": made["cluster"]}, **folder)
-    decide = Wiring(
+    survey = wiring(SURVEY, {"policy": POLICY_FILE})
+    trace = wiring(TRACE, {"cluster": made["cluster"]})
+    decide = wiring(
         DECIDE,
         {**RUN, "run-uid": "{{workflow.uid}}", "policy": POLICY_FILE, "cluster": made["cluster"], "traced": made["traced"]},
-        **folder,
     )
-    publish = Wiring(PUBLISH, {**RUN, "evidence": EVIDENCE_FOLDER, **made}, defaults={"facts": "[]"}, **folder)
+    publish = wiring(PUBLISH, {**RUN, "evidence": EVIDENCE_FOLDER, **made}, defaults={"facts": "[]"})
     with ContainerSet(
         name="judge",
         labels={**PART_OF, "gpu-reclaim.dev/step": "judge"},
