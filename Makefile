@@ -1,5 +1,63 @@
-# Entry points for people and CI. `make help` lists them.
+# Entry points for people and CI. Python >= 3.11 is all that `make demo` and `make test` need; they set themselves up.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+CASES ?= tests/cases
+
+.PHONY: help demo test shim-test node-test lint format manifests lock bench cluster-test cluster-test-full clean
+
+help: ## show what there is to make
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "gpu-reclaim needs Python 3.11 or newer; this is " + sys.version.split()[0] + "; name another with PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP) ## the sweep on a simulated cluster: verdicts, reasons, GPUs given back, a report
+	@$(BIN)/gpu-reclaim demo
+
+test: $(STAMP) ## unit tests, manifests, local runs (no root, no GPU, no cluster)
+	$(BIN)/python -m pytest
+
+shim-test: $(STAMP) ## unmodified pynvml against the simulated NVML library (gcc and Linux)
+	$(BIN)/python -m pytest tests/shim
+
+node-test: $(STAMP) ## real processes and device nodes on this machine (root and Linux)
+	$(BIN)/python -m pytest tests/node
+
+lint: $(STAMP) ## ruff, mypy --strict, import contracts, rendered manifests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m workflows.render --check
+
+format: $(STAMP) ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+manifests: $(STAMP) ## render workflows/manifests from the Python
+	$(BIN)/python -m workflows.render
+
+lock: $(STAMP) ## pin all dependencies anew, with hashes and without naming an index
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+		--strip-extras --output-file requirements/steps.txt pyproject.toml
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+		--strip-extras --allow-unsafe --extra people --extra workflows --extra lab --extra dev \
+		--constraint requirements/steps.txt --output-file requirements/dev.txt pyproject.toml
+
+bench: $(STAMP) ## ratios, side by side in one run: prints a table, writes build/bench.json
+	$(BIN)/python -m tests.bench
+
+cluster-test: $(STAMP) ## the real cluster: Kubernetes, Argo and real processes on this machine (root, Debian)
+	$(BIN)/python -m pytest tests/cluster -m "not repeat"
+
+cluster-test-full: $(STAMP) ## the same with repetitions and all faults
+	$(BIN)/python -m pytest tests/cluster
+
+clean: ## remove what was built in the checkout
+	rm -rf build $(VENV)
