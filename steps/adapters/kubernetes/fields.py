@@ -65,9 +65,7 @@ def instant_at(raw: Mapping[str, Any], *path: str) -> datetime | None:
 
 def ref_of(raw: Mapping[str, Any], api_version: str, kind: str) -> OwnerRef:
     """The identity of an object; lists omit apiVersion and kind of their items, hence the arguments."""
-    return OwnerRef(
-        api_version=api_version, kind=kind, namespace=namespace_of(raw), name=name_of(raw), uid=uid_of(raw)
-    )
+    return OwnerRef(api_version=api_version, kind=kind, namespace=namespace_of(raw), name=name_of(raw), uid=uid_of(raw))
 
 
 def path_of(prefix: str, namespace: str | None, plural: str, name: str | None = None, below: str | None = None) -> str:

@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from steps.adapters.kubernetes.api import Json
-from steps.adapters.kubernetes.fields import count_at, instant_at, list_at, mapping_at, name_of, namespace_of, text_at, texts_at, uid_of
+from steps.adapters.kubernetes.fields import (
+    count_at,
+    instant_at,
+    list_at,
+    mapping_at,
+    name_of,
+    namespace_of,
+    text_at,
+    texts_at,
+    uid_of,
+)
 from steps.contracts.cluster_facts import ContainerFacts, Phase, PodFacts, Waiter
 from steps.contracts.document import Sample
 from steps.contracts.errors import SourceUnavailable
@@ -31,7 +41,9 @@ def _whole(quantity: object) -> int:
     factor = 1000 if written.endswith("k") else 1
     digits = written.removesuffix("k")
     if not digits.isdecimal():
-        raise SourceUnavailable(f"the API server gave {written!r} as a number of GPUs; look at the object, it must be a whole number")
+        raise SourceUnavailable(
+            f"the API server gave {written!r} as a number of GPUs; look at the object, it must be a whole number"
+        )
     return int(digits) * factor
 
 
@@ -125,3 +137,8 @@ def waiter_of(raw: Json) -> Waiter | None:
         pending_since=instant_at(verdict, "lastTransitionTime") or facts.created_at,
         message=Sample.measured(words, "kubernetes") if words else Sample.absent("the scheduler gave no message", "kubernetes"),
     )
+
+
+def is_over(raw: Json) -> bool:
+    """The pod ended: completed, failed or evicted. Its containers do not run, and nothing it was given is still reserved."""
+    return _phase(raw) in {Phase.SUCCEEDED, Phase.FAILED}
