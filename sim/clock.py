@@ -1,0 +1,23 @@
+"""The simulated clock: one for all processes; sleeping moves the world and costs next to nothing."""
+
+from datetime import datetime
+from pathlib import Path
+
+from sim.world.store import StateFile
+from sim.world.timeline import advance
+
+
+class SimulatedClock:
+    """Implements steps.contracts.ports.Clock."""
+
+    def __init__(self, path: Path) -> None:
+        self._store = StateFile(path)
+
+    def now(self) -> datetime:
+        with self._store.open() as world:
+            return world.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let simulated time pass, with everything that is due in it."""
+        with self._store.open() as world:
+            advance(world, seconds)

@@ -1,0 +1,1 @@
+"""Worlds with a story, built through the simulated API itself."""

@@ -1,0 +1,54 @@
+"""Time in the world: what is due happens at its own moment, and the controllers answer at that moment."""
+
+from datetime import timedelta
+from typing import Final
+
+from sim.world import pods
+from sim.world.controllers import reconcile
+from sim.world.objects import remove
+from sim.world.state import Due, World
+
+MAX_EVENTS: Final = 100_000
+
+
+def settle(world: World) -> None:
+    """Let everything happen that follows from the present, without time passing."""
+    advance(world, 0.0)
+
+
+def advance(world: World, seconds: float) -> None:
+    """Let time pass. Each due event happens at its time, in order; RuntimeError if there is no end to them."""
+    until = world.now + timedelta(seconds=seconds)
+    _until_quiet(world)
+    for _ in range(MAX_EVENTS):
+        ripe = [due for due in world.due if due.at <= until]
+        if not ripe:
+            world.now = until
+            return
+        first = min(ripe, key=lambda due: due.at)
+        world.due.remove(first)
+        world.now = max(world.now, first.at)
+        _happen(world, first)
+        _until_quiet(world)
+    raise RuntimeError(f"the simulated world had more than {MAX_EVENTS} events in {seconds} s")
+
+
+def _until_quiet(world: World) -> None:
+    for _ in range(100):
+        before = world.version
+        reconcile(world)
+        if world.version == before:
+            return
+    raise RuntimeError("the simulated controllers never come to rest")
+
+
+def _happen(world: World, due: Due) -> None:
+    item = world.objects.get(due.path)
+    if item is None or item["metadata"]["uid"] != due.uid:
+        return
+    if due.what == "vanish":
+        remove(world, due.path)
+    elif due.what == "exit":
+        pods.end(world, due.path)
+    elif "deletionTimestamp" not in item["metadata"]:
+        pods.run(world, due.path)

@@ -1,0 +1,1 @@
+"""Tests; a folder with shared builders is a package."""

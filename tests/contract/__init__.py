@@ -1,0 +1,1 @@
+"""One suite over the simulated API and a real one."""
