@@ -59,6 +59,7 @@ def cluster(api_kind: str, tmp_path: Path) -> Iterator[ApiUnderTest]:
     if api_kind == "simulated":
         built = WorldBuilder(NOON)
         built.namespace("contract")
+        built.node("contract-node", "no GPU", gpus=0, memory_gib=0)
         state = tmp_path / "state.json"
         StateFile(state).create(built.world)
         yield ApiUnderTest(StateFileApi(state), "contract", SimulatedClock(state))
