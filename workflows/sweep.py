@@ -78,7 +78,11 @@ def _parameters() -> list[Parameter]:
             enum=["true", "false"],
             description="true: nothing is stopped. Acting also needs mode act in the policy.",
         ),
-        Parameter(name="capture-interval-s", value="10", description="Seconds between the two looks right before a stop."),
+        Parameter(
+            name="looks", value="3", description="Looks at every node; fewer than three cannot tell a stuck counter or a ghost."
+        ),
+        Parameter(name="look-interval-s", value="30", description="Seconds between two looks; three 30 s apart prove a ghost."),
+        Parameter(name="capture-interval-s", value="10", description="Seconds between the looks right before a stop."),
         Parameter(name="shard-size", value="10", description="Nodes judged together; ten fit into one Argo argument."),
     ]
 
@@ -101,7 +105,16 @@ def _shard_dag() -> None:
     asked = {"shard": "{{inputs.parameters.shard}}", "nodes": "{{inputs.parameters.nodes}}"}
     judged = {**asked, "dry-run": "{{workflow.parameters.dry-run}}"}
     with DAG(name="shard", inputs=_inputs("shard", "nodes"), fail_fast=False, parallelism=NODES_AT_ONCE):
-        Task(name="collect", template="collect", with_param="{{inputs.parameters.nodes}}", arguments={"node": "{{item}}"})
+        Task(
+            name="collect",
+            template="collect",
+            with_param="{{inputs.parameters.nodes}}",
+            arguments={
+                "node": "{{item}}",
+                "samples": "{{workflow.parameters.looks}}",
+                "interval-s": "{{workflow.parameters.look-interval-s}}",
+            },
+        )
         Task(
             name="judge",
             template="judge",
@@ -145,7 +158,11 @@ def _reclaim_dag() -> None:
             name="capture",
             template="capture",
             with_param="{{inputs.parameters.nodes}}",
-            arguments={"node": "{{item}}", "interval-s": "{{workflow.parameters.capture-interval-s}}"},
+            arguments={
+                "node": "{{item}}",
+                "samples": "{{workflow.parameters.looks}}",
+                "interval-s": "{{workflow.parameters.capture-interval-s}}",
+            },
         )
         Task(
             name="stop",
