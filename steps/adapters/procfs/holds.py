@@ -1,0 +1,152 @@
+"""Who holds a device: by descriptor, by mapping, by a thread of a dead leader (facts 4.2, 5).
+
+Device numbers are compared, never names or inodes: a node that a runtime made inside a container is another inode with the
+same number, and fuser and lsof do not see it. A descriptor is not read as a link but asked by `stat` relative to the open
+directory: stricter, and the cheapest way there is. Such a stat can block on a hung network or FUSE filesystem, like every
+tool that asks for device numbers; the step's timeout then ends the look, and a node without facts is unknown, never idle.
+"""
+# Paths are strings in here: they are made thousands of times a look, and a Path costs as much as the call.
+# ruff: noqa: PTH116, PTH208
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from steps.adapters.procfs.files import GONE, numbers_in, open_directory, read, read_if_there
+from steps.adapters.procfs.stat import parse_stat
+from steps.contracts.node_facts import Hold, HoldVia
+from steps.contracts.ports import DeviceNode
+
+Wanted = Mapping[int, tuple[DeviceNode, ...]]
+"""Device number -> the nodes that have it (one, but for stand-ins that share a number)."""
+
+_SHARED: Final = (b"-s ", b"xs ")
+"""How the permissions of a shared mapping end. A driver's mapping is shared, whatever its file is called."""
+_NEVER_A_DEVICE: Final = (b"/SYSV", b"/dev/shm/", b"/memfd:", b"anon_inode:")
+
+
+def wanted_numbers(devices: tuple[DeviceNode, ...]) -> dict[int, tuple[DeviceNode, ...]]:
+    wanted: dict[int, tuple[DeviceNode, ...]] = {}
+    for node in devices:
+        number = os.makedev(node.major, node.minor)
+        wanted[number] = (*wanted.get(number, ()), node)
+    return wanted
+
+
+class Descriptors(NamedTuple):
+    """opened: how many are open. numbers: the wanted device numbers among them. failed: why one of them could not be asked."""
+
+    opened: int
+    numbers: set[int]
+    failed: OSError | None
+
+
+def by_descriptor(task: str, wanted: Wanted) -> Descriptors:
+    """The descriptors of the process or thread folder `task`. None open: a zombie, a kernel thread, or it just ended.
+
+    Raises PermissionError if they may not be listed, and what stands in GONE.
+    """
+    numbers: set[int] = set()
+    failed: OSError | None = None
+    status = os.stat
+    with open_directory(f"{task}/fd") as folder:
+        names = os.listdir(folder)
+        for name in names:
+            try:
+                number = status(name, dir_fd=folder).st_rdev
+            except GONE:
+                continue
+            except OSError as error:  # a dead FUSE or NFS mount: what this descriptor is stays unknown, the others count
+                failed = error
+                continue
+            if number in wanted:
+                numbers.add(number)
+    return Descriptors(len(names), numbers, failed)
+
+
+def by_mapping(task: str, wanted: Wanted) -> set[int]:
+    """The wanted device numbers among the mappings of `task`. Raises PermissionError if they may not be read.
+
+    A mapping line gives the node's inode, not its device number; the number is asked of the path as the process itself sees
+    it (`root/`; map_files would need CAP_SYS_ADMIN). If nothing, or another file, is there now, the name decides.
+    """
+    content = read(f"{task}/maps")
+    if b"nvidia" not in content and not any(mark in content for mark in _SHARED):
+        return set()
+    paths = {(path, inode) for path, inode in _mapped(content)}
+    return {number for path, inode in paths for number in _numbers_of(task, path, inode, wanted)}
+
+
+def _mapped(content: bytes) -> Iterator[tuple[bytes, int]]:
+    for line in content.splitlines():
+        fields = line.split(None, 5)
+        if len(fields) < 6 or not fields[5].startswith(b"/") or fields[5].startswith(_NEVER_A_DEVICE):
+            continue
+        if fields[1].endswith(b"s") or b"nvidia" in fields[5]:
+            yield fields[5], int(fields[4])
+
+
+def _numbers_of(task: str, path: bytes, inode: int, wanted: Wanted) -> Iterator[int]:
+    try:
+        seen = os.stat(os.fsencode(f"{task}/root") + path)
+    except OSError:
+        seen = None
+    if seen is not None and seen.st_ino == inode:
+        if stat.S_ISCHR(seen.st_mode) and seen.st_rdev in wanted:
+            yield seen.st_rdev
+        return
+    name = path.removesuffix(b" (deleted)")
+    for number, nodes in wanted.items():
+        if any(name.endswith(b"/" + os.fsencode(node.name)) for node in nodes):
+            yield number
+
+
+class Thread(NamedTuple):
+    """A live thread. state: the letter of its stat, None if it ended meanwhile."""
+
+    id: int
+    state: str | None
+
+
+def by_threads(process: str, leader: int, wanted: Wanted) -> dict[int, Thread]:
+    """Device number -> one live thread that has it, for a process whose leader is a zombie; one in state D if there is any.
+
+    The leader's own descriptors and mappings read as empty although its threads keep both (facts 4.2). The threads share
+    one set of mappings, so the first live one speaks for it. Raises PermissionError.
+    """
+    found: dict[int, Thread] = {}
+    mappings_read = False
+    for thread in numbers_in(f"{process}/task"):
+        task = f"{process}/task/{thread}"
+        try:
+            numbers = by_descriptor(task, wanted).numbers
+            if not mappings_read and thread != leader:
+                numbers = numbers | by_mapping(task, wanted)
+                mappings_read = True
+        except GONE:
+            continue
+        if numbers:
+            holder = Thread(thread, _state(task))
+            found.update({number: holder for number in numbers if number not in found or holder.state == "D"})
+    return found
+
+
+def _state(task: str) -> str | None:
+    content = read_if_there(f"{task}/stat")
+    parsed = None if content is None else parse_stat(content)
+    return None if parsed is None else parsed.state
+
+
+def as_holds(numbers: Iterable[int], via: HoldVia, wanted: Wanted) -> tuple[Hold, ...]:
+    """Holds of a whole process, by device number."""
+    return tuple(Hold(device=node.name, gpu_uuid=node.gpu_uuid, via=via) for number in sorted(numbers) for node in wanted[number])
+
+
+def as_thread_holds(threads: Mapping[int, Thread], wanted: Wanted) -> tuple[Hold, ...]:
+    """Holds of single threads, by device number."""
+    return tuple(
+        Hold(device=node.name, gpu_uuid=node.gpu_uuid, via=HoldVia.THREAD, thread_id=thread.id, thread_state=thread.state)
+        for number, thread in sorted(threads.items())
+        for node in wanted[number]
+    )

@@ -1,0 +1,103 @@
+"""Connections held into the network namespaces of pods, read through any process of each; no nsenter, no tool in the image."""
+# Paths are strings in here: they are made thousands of times a look, and a Path costs as much as the call.
+# ruff: noqa: PTH116
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from steps.adapters.procfs.details import cgroup_lines
+from steps.adapters.procfs.files import GONE, open_directory, read, read_if_there
+from steps.adapters.procfs.pods import in_a_pod
+from steps.adapters.procfs.tcp import Row, accepted, client_inode, parse_rows
+from steps.contracts.document import Sample
+from steps.contracts.node_facts import SocketFacts
+
+MAX_TRIES: Final = 16
+"""Processes of one namespace that are asked whose it is."""
+
+
+def pod_connections(root: str, pids: Iterable[int]) -> Sample[tuple[SocketFacts, ...]]:
+    """One entry for each network namespace, other than the host's, that a process of a pod lives in.
+
+    Pods on the host's network have no entry: their connections cannot be told from the host's. Error, if it cannot be known
+    which namespace is the host's.
+    """
+    spaces = _namespaces(root, pids)
+    host = _host_namespace(root)
+    if host is None:
+        return Sample.error("the host's own network namespace cannot be told: ns/net of PID 1 and PID 2 are not readable")
+    found = (_space_facts(root, name, members) for name, members in sorted(spaces.items()) if name != host)
+    return Sample.measured(tuple(facts for facts in found if facts is not None))
+
+
+def _namespaces(root: str, pids: Iterable[int]) -> Mapping[int, list[int]]:
+    """Inode of a network namespace -> its processes. Zombies and unreadable processes have none."""
+    spaces: dict[int, list[int]] = {}
+    for pid in pids:
+        name = _namespace(root, pid)
+        if name is not None:
+            spaces.setdefault(name, []).append(pid)
+    return spaces
+
+
+def _namespace(root: str, pid: int) -> int | None:
+    try:
+        return os.stat(f"{root}/{pid}/ns/net").st_ino
+    except OSError:
+        return None
+
+
+def _host_namespace(root: str) -> int | None:
+    """That of PID 1; of the kernel's own thread PID 2 where PID 1 is not readable (facts 4.9)."""
+    return next((name for pid in (1, 2) if (name := _namespace(root, pid)) is not None), None)
+
+
+def _space_facts(root: str, name: int, members: Sequence[int]) -> SocketFacts | None:
+    """None: no process in there is a pod's."""
+    for pid in members[:MAX_TRIES]:
+        content = read_if_there(f"{root}/{pid}/cgroup")
+        if content is not None and in_a_pod(lines := cgroup_lines(content)):
+            return SocketFacts(network_namespace=str(name), cgroup=lines, established=_established(root, pid, members))
+    return None
+
+
+def _established(root: str, pid: int, members: Sequence[int]) -> Sample[int]:
+    rows: list[Row] = []
+    for table in ("tcp", "tcp6"):
+        try:
+            rows.extend(parse_rows(read(f"{root}/{pid}/net/{table}")))
+        except GONE:
+            if table == "tcp":
+                return Sample.error("the process whose table was read has ended")
+        except OSError as error:
+            return Sample.error(f"net/{table} cannot be read: {error.strerror}")
+    into = accepted(rows)
+    near = [row for row in into if row.from_loopback]
+    own = _socket_inodes(root, members) if near else set()
+    inside = sum(1 for row in near if client_inode(row, rows) in own)
+    return Sample.measured(len(into) - inside)
+
+
+def _socket_inodes(root: str, members: Sequence[int]) -> set[int]:
+    """Sockets that processes of this namespace have open.
+
+    A loopback connection whose client end none of them holds comes from outside: `kubectl port-forward` dials 127.0.0.1 in
+    here (facts/session-tools 4). What cannot be read counts as outside: somebody may be there.
+    """
+    inodes: set[int] = set()
+    for pid in members:
+        try:
+            with open_directory(f"{root}/{pid}/fd") as folder:
+                inodes.update(_inodes(folder))
+        except OSError:
+            continue
+    return inodes
+
+
+def _inodes(folder: int) -> Iterable[int]:
+    for name in os.listdir(folder):
+        try:
+            yield os.stat(name, dir_fd=folder).st_ino
+        except OSError:
+            continue

@@ -1,0 +1,46 @@
+"""Command lines without their secrets. Pure.
+
+Redaction prefers too much to too little: `--max-tokens=5` loses its number, which harms nobody. It cannot know a secret
+that neither its flag nor its shape betrays (`mysql -phunter2`), so what it returns is still not for everybody's eyes.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+MAX_COMMAND_CHARACTERS: Final = 256
+MASK: Final = "***"
+
+_SECRET_NAME: Final = r"(?:token(?!iz)|passw|passphrase|pwd|secret|key|credential|auth|cookie|bearer|signature)"
+_FLAG_ALONE: Final = re.compile(rf"-{{1,2}}[\w.-]*{_SECRET_NAME}[\w.-]*", re.IGNORECASE)
+_ASSIGNED: Final = re.compile(rf"([\w.-]*{_SECRET_NAME}[\w.-]*[\"']?\s*[=:]\s*)(\"[^\"]*\"|'[^']*'|[^\s&;,\"']+)", re.IGNORECASE)
+_FLAG_INSIDE: Final = re.compile(rf"(--?[\w.-]*{_SECRET_NAME}[\w.-]*\s+)(\"[^\"]*\"|'[^']*'|[^\s\"'-]\S*)", re.IGNORECASE)
+_WHOLE_VALUE: Final = re.compile(rf"(-{{0,2}}[\w.-]*{_SECRET_NAME}[\w.-]*=).+", re.IGNORECASE | re.DOTALL)
+_SCHEME: Final = re.compile(r"\b(bearer|basic)\s+\S+", re.IGNORECASE)
+_USERINFO: Final = re.compile(r"[^\s/@:\"']+:[^\s/@\"']+@")
+_KNOWN_SHAPE: Final = re.compile(r"(?:hf_|sk-|gh[opsur]_|github_pat_|glpat-|xox[abp]-|AKIA|eyJ)[\w.+/=-]{8,}")
+
+
+def redact_command(arguments: Sequence[str]) -> str:
+    """The arguments joined by blanks, secrets replaced by `***`, cut to 256 characters.
+
+    Hidden are: values of flags and variables whose names speak of secrets (`--token=x`, `--password x`, `HF_KEY=x`, also
+    inside the text of `sh -c`), `user:password@`, values of authorization schemes, and known shapes of tokens.
+    """
+    shown = []
+    hide_next = False
+    for argument in arguments:
+        shown.append(MASK if hide_next and not _FLAG_ALONE.fullmatch(argument) else _redact_one(argument))
+        hide_next = _FLAG_ALONE.fullmatch(argument) is not None
+    joined = " ".join(shown)
+    return joined if len(joined) <= MAX_COMMAND_CHARACTERS else joined[: MAX_COMMAND_CHARACTERS - 3] + "..."
+
+
+def _redact_one(argument: str) -> str:
+    if whole := _WHOLE_VALUE.fullmatch(argument):
+        return whole[1] + MASK
+    text = _SCHEME.sub(rf"\1 {MASK}", argument)
+    text = _ASSIGNED.sub(rf"\g<1>{MASK}", text)
+    text = _FLAG_INSIDE.sub(rf"\g<1>{MASK}", text)
+    text = _USERINFO.sub(f"{MASK}@", text)
+    return _KNOWN_SHAPE.sub(MASK, text)

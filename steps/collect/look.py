@@ -1,0 +1,97 @@
+"""A look at a node: some readings of its GPUs, allocations, processes and connections, put together as NodeFacts.
+
+Used by collect, capture and verify. What the looks disagree on is put together so that no gap gets lost and no sign of
+life either; judging is left to others.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from steps.collect.combine import combine_gpus, combine_processes, combine_sockets, combine_visibility
+from steps.collect.relevance import keep_relevant
+from steps.contracts.document import Sample, Stamp
+from steps.contracts.errors import BadInput
+from steps.contracts.node_facts import Allocation, GpuFacts, NodeFacts, Scan, Visibility, VisibilityLevel
+from steps.contracts.ports import GpuReading, Outside, ProcessScan
+
+
+class Look(NamedTuple):
+    """One moment. NVML comes first, so that the processes it lists are looked up while they live."""
+
+    at: datetime
+    gpus: GpuReading
+    processes: ProcessScan
+
+
+def look(
+    node: str, outside: Outside, samples: int, interval_s: float, *, made_by: str = "collect", scan: Scan = Scan.FULL
+) -> NodeFacts:
+    """Watch the node for `samples` looks, `interval_s` apart. Raises BadInput for less than one look."""
+    if samples < 1:
+        raise BadInput(f"--samples={samples} is no look at all; give 1 or more")
+    looks = [_one(outside, scan)]
+    for _ in range(samples - 1):
+        outside.clock.sleep(interval_s)
+        looks.append(_one(outside, scan))
+    allocations = outside.allocations().read()
+    return _facts(node, looks, allocations, scan, Stamp(made_by=made_by, made_at=outside.clock.now(), origin=outside.origin))
+
+
+def _one(outside: Outside, scan: Scan) -> Look:
+    at = outside.clock.now()
+    reading = outside.gpus().read()
+    gpus = reading.gpus.known()
+    listed = () if gpus is None else gpus
+    reader = outside.processes()
+    nodes = reader.devices(listed)
+    known_nodes = nodes.known()
+    found = reader.scan(() if known_nodes is None else known_nodes, _pids(listed), scan)
+    return Look(at, reading, _with_gaps(found, nodes, listed))
+
+
+def _pids(gpus: Sequence[GpuFacts]) -> tuple[int, ...]:
+    lists = [listed for gpu in gpus if (listed := gpu.processes.known()) is not None]
+    return tuple(sorted({process.pid for listed in lists for process in listed}))
+
+
+def _with_gaps(found: ProcessScan, nodes: Sample[Any], gpus: Sequence[GpuFacts]) -> ProcessScan:
+    """The scan, its visibility lowered where a GPU's device number is not known: its holders could not be recognised."""
+    known = nodes.known()
+    recognised = set() if known is None else {node.gpu_uuid for node in known}
+    unseen = [gpu.uuid for gpu in gpus if gpu.parent_uuid is None and gpu.uuid not in recognised]
+    if not unseen:
+        return found
+    why = nodes.reason if nodes.reason is not None else "they have no device node"
+    reason = f"holders of {', '.join(unseen)} cannot be recognised: {why}"
+    seen = found.visibility
+    lowered = VisibilityLevel.PARTIAL if seen.level is VisibilityLevel.FULL else seen.level
+    visibility = Visibility(level=lowered, reasons=(*seen.reasons, reason), unreadable_processes=seen.unreadable_processes)
+    return ProcessScan(boot_id=found.boot_id, visibility=visibility, processes=found.processes, sockets=found.sockets)
+
+
+def _facts(node: str, looks: Sequence[Look], allocations: Sample[tuple[Allocation, ...]], scan: Scan, stamp: Stamp) -> NodeFacts:
+    last = looks[-1]
+    listed = last.gpus.gpus.known()
+    kept = keep_relevant(
+        combine_processes([one.processes for one in looks]),
+        combine_sockets([one.processes.sockets for one in looks]),
+        combine_visibility([one.processes.visibility for one in looks]),
+        allocations=allocations,
+        listed_by_nvml=_pids(() if listed is None else listed),
+    )
+    return NodeFacts(
+        stamp=stamp,
+        node=node,
+        boot_id=last.processes.boot_id,
+        scan=scan,
+        samples=len(looks),
+        span_s=(last.at - looks[0].at).total_seconds(),
+        visibility=kept.visibility,
+        driver=last.gpus.driver,
+        gpus=combine_gpus([(one.at, one.gpus.gpus) for one in looks]),
+        pci_gpu_count=last.gpus.pci_gpu_count,
+        allocations=allocations,
+        processes=kept.processes,
+        sockets=kept.sockets,
+    )
