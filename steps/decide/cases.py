@@ -104,7 +104,8 @@ def _devices(pod: PodFacts, nodes: Mapping[str, TracedNode]) -> Sample[tuple[str
     """The devices the kubelet gave to the pod. Unknown if the node is silent, if any GPU's allocations are unknown, or if
     their number is not what the pod asked for."""
     if pod.node is None:
-        return Sample.not_applicable("it is Pending and has no node")
+        pending = pod.phase is Phase.PENDING
+        return Sample.not_applicable("it is Pending and has no node") if pending else Sample.absent("the API names no node")
     node = nodes.get(pod.node)
     if node is None or node.problem is not None:
         return Sample.absent(f"node {pod.node} {'was not looked at' if node is None else f'has nothing to say: {node.problem}'}")
