@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from sim.node.injection import CONTROL_NODE
 from sim.node.state import StateError
 
 Number = tuple[int, int]
@@ -22,7 +23,6 @@ GPU_NUMBERS: Final[tuple[Number, ...]] = (
     (1, 9),  # urandom: last, because other programs open it, too
 )
 CONTROL_NUMBER: Final[Number] = (1, 5)
-CONTROL_NODE: Final = "nvidiactl"
 EVERYONE: Final = 0o666
 
 

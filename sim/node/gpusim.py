@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from sim.node.devices import make_nodes
+from sim.node.injection import LIBRARY, NODES
 from sim.node.state import (
     GPU_IS_LOST,
     GPU_NUMBERS,
@@ -24,15 +26,15 @@ from sim.node.state import (
 )
 from sim.node.state_file import folder_from, number_of, read_state, remove_leftovers, write_state
 
-LIBRARY: Final = Path("lib") / "libnvidia-ml.so.1"
-NODES: Final = "dev"
+LAUNCHER: Final = Path("bin") / "nvidia-container-runtime"
+RUNTIME: Final = Path(__file__).with_name("nvidia_runtime.py")
 BUILT_LIBRARY: Final = Path(__file__).parents[2] / "build" / "sim" / "libnvidia-ml.so.1"
 LOSSES: Final[Mapping[str, int]] = {"no": NOT_LOST, "lost": GPU_IS_LOST, "reset": RESET_REQUIRED}
 BAD_USAGE: Final = 2
 
 
 def install(folder: Path, gpus: int, library: Path) -> None:
-    """Make the folder a node needs: state of `gpus` free GPUs, library, device nodes, folders for locks.
+    """Make the folder a node needs: state of `gpus` free GPUs, library, device nodes, folders for locks, runtime launcher.
 
     Again on an installed node: back to free GPUs; locks that are held stay held. Raises StateError.
     """
@@ -46,6 +48,16 @@ def install(folder: Path, gpus: int, library: Path) -> None:
     make_nodes(folder / NODES, [gpu.minor for gpu in state.gpus])
     write_state(folder, state)
     remove_leftovers(folder)
+    _write_launcher(folder)
+
+
+def _write_launcher(folder: Path) -> None:
+    """The executable for containerd's BinaryName: this Python, our runtime, this folder, whatever containerd's environment is."""
+    launcher = folder / LAUNCHER
+    launcher.parent.mkdir(exist_ok=True)
+    words = " ".join(shlex.quote(str(word)) for word in (sys.executable, RUNTIME.resolve()))
+    launcher.write_text(f'#!/bin/sh\nGPU_SIM_DIR={shlex.quote(str(folder.resolve()))} exec {words} "$@"\n', encoding="utf-8")
+    launcher.chmod(0o755)
 
 
 def _set(state: State, options: argparse.Namespace) -> State:
