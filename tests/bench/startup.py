@@ -5,7 +5,6 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Sequence
 
 from tests.bench.row import Row, measured
 
@@ -36,7 +35,7 @@ class _Run:
         self.peak_kib = peak_kib
 
 
-def _run(command: Sequence[str]) -> _Run:
+def _run(command: tuple[str, ...]) -> _Run:
     """Seconds from start to reaped, and the peak memory the kernel counted for that one process."""
     started = time.perf_counter()
     pid = os.posix_spawn(
