@@ -49,6 +49,8 @@ class PodFacts(Document, frozen=True, kw_only=True):
     config_hash: str | None = None
     owner_uid: str | None = None
     """uid of the top owner (the session), None where the chain could not be climbed."""
+    sandbox_ids: tuple[str, ...] = ()
+    """As the runtime names them, where it was asked: the API server does not know them."""
 
 
 class Guard(enum.Enum):

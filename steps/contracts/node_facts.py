@@ -135,12 +135,14 @@ class HoldVia(enum.Enum):
 
 class Hold(Document, frozen=True, kw_only=True):
     """One device node held. device: its name below /dev (`nvidia0`, `nvidiactl`, `nvidia-uvm`); gpu_uuid: None for
-    nodes that name no GPU, and for a GPU that NVML no longer lists. thread_id: the live thread, if via a thread."""
+    nodes that name no GPU, and for a GPU that NVML no longer lists. thread_id: the live thread, if via a thread, and
+    thread_state its letter of stat."""
 
     device: str
     gpu_uuid: str | None
     via: HoldVia
     thread_id: int | None = None
+    thread_state: str | None = None
 
 
 class ProcessFacts(Document, frozen=True, kw_only=True):

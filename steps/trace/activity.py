@@ -1,0 +1,74 @@
+"""Whether a GPU did work over the looks at it (facts/gpu-and-linux 3.6). An unknown figure is a gap, never a zero."""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from steps.contracts.document import Sample
+from steps.contracts.node_facts import Activity
+
+LOW_SM_RATIO: Final = 0.05
+"""At or below it few SMs work while kernels run: one looped thread shows 0.012 on 80 SMs, a matrix product 0.984."""
+BUSY_RATIO: Final = 0.5
+"""Utilisation from which kernels count as running most of the time."""
+PHANTOM_RATIO: Final = 0.95
+
+
+class Work(enum.Enum):
+    """low: kernels run most of the time and few SMs work. unknown: no work seen, and a look without any figure."""
+
+    NONE = "none"
+    LOW = "low"
+    REAL = "real"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    work: Work
+    sentence: str
+    pinned: bool
+    """Utilisation at 95 % or more in every look."""
+    looks: int
+
+
+def read_window(activity: Sequence[Activity]) -> Window:
+    """All looks as one window. One figure above zero is work; all zero needs a figure in every look."""
+    util = [moment.utilisation_ratio.known() for moment in activity]
+    graphics = [moment.graphics_active_ratio.known() for moment in activity]
+    sm = [moment.sm_active_ratio.known() for moment in activity]
+    pinned = bool(util) and all(value is not None and value >= PHANTOM_RATIO for value in util)
+    looks = "1 look" if len(activity) == 1 else f"{len(activity)} looks"
+    figures = f"{_range('utilisation', util)}, {_range('SM activity', sm)} in {looks}"
+    return Window(_work(util, graphics, sm), figures, pinned, len(activity))
+
+
+def _work(util: Sequence[float | None], graphics: Sequence[float | None], sm: Sequence[float | None]) -> Work:
+    moments = [[value for value in moment if value is not None] for moment in zip(util, graphics, sm, strict=True)]
+    if any(value > 0 for moment in moments for value in moment):
+        busy = max((value for value in (*util, *graphics) if value is not None), default=0.0) >= BUSY_RATIO
+        known_sm = [value for value in sm if value is not None]
+        few = len(known_sm) == len(sm) and max(known_sm) <= LOW_SM_RATIO
+        return Work.LOW if busy and few else Work.REAL
+    return Work.NONE if moments and all(moments) else Work.UNKNOWN
+
+
+def _range(name: str, values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return f"{name} unknown"
+    gap = "" if len(known) == len(values) else " (with gaps)"
+    shown = f"{min(known):.1%}" if min(known) == max(known) else f"{min(known):.1%} to {max(known):.1%}"
+    return f"{name} {shown}{gap}"
+
+
+def largest(samples: Sequence[Sample[float]]) -> Sample[float]:
+    """The largest of the looks if it is above zero; else unknown if any look is unknown; else zero."""
+    known = [value for sample in samples if (value := sample.known()) is not None]
+    if known and max(known) > 0:
+        return Sample.measured(max(known))
+    gap = next((sample for sample in samples if sample.known() is None), None)
+    if gap is not None:
+        return gap
+    return Sample.measured(0.0) if known else Sample.absent("there was no look")

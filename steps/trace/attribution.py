@@ -1,0 +1,150 @@
+"""Whose process it is: cgroup -> container -> pod, checked against what the API knows of that pod.
+
+A cgroup path alone is a claim: a privileged tenant can write another pod's uid into one (facts/gpu-and-linux 2.2). It holds
+only if that pod lists the container; otherwise nobody is blamed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steps.contracts.cluster_facts import Phase, PodFacts
+from steps.contracts.document import Sample
+from steps.contracts.traced import Attribution, Qos
+from steps.trace.cgroup import CgroupFile, CgroupName, Role, parse_file
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a process is. pod_uid: the API's uid if the pod is known, else the cgroup's. gone: why its container or pod no
+    longer exists or has ended, in words; None if it lives, or if that cannot be said. once: *gone* rests on one list alone."""
+
+    attribution: Attribution
+    reason: str
+    qos: Qos
+    pod_uid: str | None = None
+    pod: PodFacts | None = None
+    container: str | None = None
+    gone: str | None = None
+    once: bool = False
+
+
+class PodIndex:
+    """The pods of the API's list by every name a cgroup may use: uid, static pod's hash on this node, container, sandbox."""
+
+    def __init__(self, pods: Sequence[PodFacts] | None, node: str) -> None:
+        self.at_hand = pods is not None
+        self._node = node
+        self._by_uid: dict[str, PodFacts] = {}
+        self._by_container: dict[str, PodFacts] = {}
+        for pod in pods or ():
+            if pod.config_hash is not None and pod.node == node:  # the same hash occurs on several nodes (facts 1.5)
+                self._by_uid.setdefault(_canonical(pod.config_hash), pod)
+            for container in pod.containers:
+                self._by_container.update(dict.fromkeys(container.container_ids, pod))
+        self._by_uid.update({_canonical(pod.uid): pod for pod in pods or ()})
+
+    def pod(self, uid: str) -> PodFacts | None:
+        return self._by_uid.get(_canonical(uid))
+
+    def pod_of_container(self, container_id: str) -> PodFacts | None:
+        return self._by_container.get(container_id)
+
+    def elsewhere(self, pod: PodFacts) -> bool:
+        """The API says this pod runs on another node: then no process here can be its."""
+        return pod.node is not None and pod.node != self._node
+
+
+def _canonical(uid: str) -> str:
+    return uid.replace("_", "-").lower()
+
+
+def attribute(cgroup: Sample[tuple[str, ...]], pods: PodIndex) -> Owner:
+    """The owner of a process, by its cgroup lines. Unknown lines attribute nothing."""
+    lines = cgroup.known()
+    if lines is None:
+        return Owner(Attribution.UNKNOWN, f"its cgroup could not be read: {cgroup.reason or cgroup.state.value}", Qos.UNKNOWN)
+    read = parse_file(lines)
+    name = read.name
+    if read.conflict is not None:
+        return Owner(Attribution.CONFLICT, f"conflict: {read.conflict}", Qos.UNKNOWN)
+    if name.pod_uid is None:
+        return _without_pod(read, pods)
+    owner = _of_pod(name, name.pod_uid, pods)
+    if name.deleted and owner.pod_uid is not None and owner.gone is None:
+        return _gone(owner, "its cgroup is deleted")
+    return owner
+
+
+def _gone(owner: Owner, why: str) -> Owner:
+    return Owner(owner.attribution, owner.reason, owner.qos, owner.pod_uid, owner.pod, owner.container, gone=why)
+
+
+def _without_pod(read: CgroupFile, pods: PodIndex) -> Owner:  # noqa: PLR0911 - one return a case of facts 1.2, rule 8
+    name = read.name
+    pod = None if name.container_id is None else pods.pod_of_container(name.container_id)
+    if pod is not None and name.container_id is not None:
+        if pods.elsewhere(pod):
+            return _elsewhere(pod, name.qos)
+        return _confirmed(pod, name.container_id, name.qos, "by its container id; the path shows no pod")
+    if name.role is Role.SANDBOX:
+        return Owner(Attribution.UNKNOWN, "the cgroup names a sandbox; only the runtime knows its pod", name.qos)
+    if name.relative:
+        words = "the cgroup path is relative to the reader's own and shows no pod"
+        return Owner(Attribution.UNKNOWN, words, name.qos)
+    if name.role is Role.CONTAINER:
+        return Owner(Attribution.HOST, f"host: a {name.runtime.value} container outside Kubernetes", name.qos)
+    if read.host:
+        return Owner(Attribution.HOST, "host: its cgroup belongs to no pod", name.qos)
+    if read.lost:
+        return Owner(Attribution.UNKNOWN, "attribution lost on v1: the cgroup reads / as for every dying process", Qos.UNKNOWN)
+    return Owner(Attribution.UNKNOWN, "its cgroup lines name neither pod nor host unit", Qos.UNKNOWN)
+
+
+def _of_pod(name: CgroupName, uid: str, pods: PodIndex) -> Owner:
+    if not pods.at_hand:
+        kind = Attribution.CONTAINER if name.role is Role.CONTAINER else Attribution.POD
+        words = "from the cgroup alone: the API's pod list is not at hand, so neither pod nor container is checked"
+        return Owner(kind, words, name.qos, pod_uid=uid)
+    if name.outer_pod_uid is not None and pods.pod(name.outer_pod_uid) is not None:
+        words = f"conflict: the cgroup of pod {uid} lies inside that of pod {name.outer_pod_uid}, which no kubelet does"
+        return Owner(Attribution.CONFLICT, words, name.qos)
+    pod = pods.pod(uid)
+    if pod is None:
+        words = f"pod gone: the API does not know pod {uid} of its cgroup"
+        gone = f"the API does not know pod {uid}"
+        return Owner(Attribution.POD_GONE, words, name.qos, pod_uid=uid, gone=gone, once=True)
+    if pods.elsewhere(pod):
+        return _elsewhere(pod, name.qos)
+    static = ", a static pod joined by its config hash" if _canonical(pod.uid) != _canonical(uid) else ""
+    if name.role is not Role.CONTAINER or name.container_id is None:
+        words = f"at pod level: the cgroup names the pod's {name.role.value}{static}"
+        return _with_end(Owner(Attribution.POD, words, name.qos, pod_uid=pod.uid, pod=pod), None)
+    return _confirmed(pod, name.container_id, name.qos, f"by pod and container of its cgroup{static}")
+
+
+def _elsewhere(pod: PodFacts, qos: Qos) -> Owner:
+    words = f"conflict: its cgroup names pod {pod.uid}, which runs on node {pod.node}"
+    return Owner(Attribution.CONFLICT, words, qos)
+
+
+def _confirmed(pod: PodFacts, container_id: str, qos: Qos, words: str) -> Owner:
+    for container in pod.containers:
+        if container_id in container.container_ids:
+            owner = Owner(Attribution.CONTAINER, words, qos, pod_uid=pod.uid, pod=pod, container=container.name)
+            return _with_end(owner, container_id if container.container_ids[0] != container_id else None)
+    if container_id in pod.sandbox_ids:
+        owner = Owner(Attribution.POD, "at pod level: the id is that of the pod's sandbox", qos, pod_uid=pod.uid, pod=pod)
+        return _with_end(owner, None)
+    short = container_id[:12]
+    unlisted = f"conflict: pod {pod.uid} lists no container {short}, so the cgroup proves nothing (or it is a sandbox's id)"
+    return Owner(Attribution.CONFLICT, unlisted, qos)
+
+
+def _with_end(owner: Owner, replaced: str | None) -> Owner:
+    """`gone` where the pod has ended, or where the container was replaced (its id is only the last state's)."""
+    assert owner.pod is not None
+    if owner.pod.phase in (Phase.SUCCEEDED, Phase.FAILED):
+        return _gone(owner, f"its pod has ended ({owner.pod.phase.value})")
+    if replaced is not None:
+        return _gone(owner, f"its container {replaced[:12]} was replaced by a newer one")
+    return owner

@@ -1,0 +1,166 @@
+"""Who holds one GPU: NVML's list joined with descriptors, mappings and threads of /proc (facts/gpu-and-linux 5 and 8.4)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from steps.contracts.document import Sample
+from steps.contracts.node_facts import GpuFacts, GpuProcess, Hold, HoldVia, Layout, NodeFacts, ProcessFacts
+from steps.trace.attribution import Owner, PodIndex, attribute
+from steps.trace.system_holders import is_system_holder
+
+PID_LIMIT: Final = 4 * 1024 * 1024
+"""The kernel's largest possible pid_max; a PID of NVML above it is no PID."""
+STUCK_SAMPLES: Final = 3
+STUCK_SPAN_S: Final = 60.0
+DEAD_STATES: Final = frozenset("ZXx")
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """One live process on one GPU. listed: NVML's entry for it there, None if NVML does not list it or its list is unusable
+    (then `nvml_usable` is False). holds: its device nodes of this GPU. in_state_s: seconds it was watched in its state."""
+
+    process: ProcessFacts
+    owner: Owner
+    listed: GpuProcess | None
+    nvml_usable: bool
+    holds: tuple[Hold, ...]
+    system: bool
+    in_state_s: float
+
+    @property
+    def memory(self) -> Sample[int]:
+        """NVML's figure for this process, never a guess."""
+        if self.listed is not None:
+            return self.listed.used_memory_bytes
+        return Sample.absent("NVML does not list this process" if self.nvml_usable else "NVML's process list is not usable")
+
+    @property
+    def uninterruptible(self) -> bool:
+        """In D, itself or a thread through which it holds the device."""
+        return self.process.state == "D" or any(hold.thread_state == "D" for hold in self.holds)
+
+    @property
+    def stuck(self) -> bool:
+        """In D for 3 samples over 60 s: short D is normal (facts 4.5)."""
+        return self.uninterruptible and self.process.samples_in_state >= STUCK_SAMPLES and self.in_state_s >= STUCK_SPAN_S
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """All that was found on one GPU. dead_listed: NVML's entries without a live process. zombies: plain ones that may be of
+    this GPU's pods. listed: None if NVML's list could not be read or its layout cannot be trusted."""
+
+    holdings: tuple[Holding, ...]
+    zombies: tuple[tuple[ProcessFacts, Owner], ...]
+    listed: tuple[GpuProcess, ...] | None
+    missing_pids: tuple[GpuProcess, ...]
+
+
+def layout_mismatch(gpu: GpuFacts) -> str | None:
+    """Why NVML's process list cannot be what the driver meant (facts 3.3), None if it can."""
+    if gpu.process_layout is Layout.MISMATCH:
+        return "driver and bindings disagree on the size of a process entry"
+    total = gpu.memory.total_bytes.known()
+    for process in gpu.processes.known() or ():
+        if process.pid <= 0 or process.pid > PID_LIMIT:
+            return f"NVML lists {process.pid}, which is no process id"
+        memory = process.used_memory_bytes.known()
+        if memory is not None and total is not None and memory > total:
+            return f"NVML says PID {process.pid} uses {memory} of {total} bytes"
+    return None
+
+
+def held_on(gpu: GpuFacts, facts: NodeFacts, owners: Mapping[int, Owner], gpu_pods: frozenset[str] | None) -> Held:
+    """Holders of `gpu`: alive in /proc and listed by NVML, or with the device open, mapped, or held by a live thread.
+
+    A plain zombie is never a holder, even if NVML lists it. gpu_pods: uids given this device, None if that is not known.
+    """
+    listed = _entries(gpu, facts)
+    by_pid = {entry.pid: entry for entry in listed or ()}
+    holdings = tuple(
+        Holding(
+            process=process,
+            owner=owners[process.pid],
+            listed=by_pid.get(process.pid),
+            nvml_usable=listed is not None,
+            holds=holds,
+            system=is_system_holder(process, owners[process.pid]),
+            in_state_s=_in_state_s(process, facts),
+        )
+        for process in facts.processes
+        if _may_hold(process, process.pid in by_pid) and ((holds := _holds_on(process, gpu, facts)) or process.pid in by_pid)
+    )
+    alive = {process.pid for process in facts.processes}
+    return Held(
+        holdings=holdings,
+        zombies=_zombies(facts, owners, by_pid, _pods_here(holdings, gpu_pods)),
+        listed=listed,
+        missing_pids=tuple(entry for pid, entry in sorted(by_pid.items()) if pid not in alive),
+    )
+
+
+def owners_of(facts: NodeFacts, pods: PodIndex) -> dict[int, Owner]:
+    """The owner of every process of the node, by PID."""
+    return {process.pid: attribute(process.cgroup, pods) for process in facts.processes}
+
+
+def _entries(gpu: GpuFacts, facts: NodeFacts) -> tuple[GpuProcess, ...] | None:
+    """NVML's entries for a GPU; a MIG parent's own list has gaps, so those of its instances count for it as well."""
+    own = gpu.processes.known()
+    if own is None or layout_mismatch(gpu) is not None:
+        return None
+    instances = [other for other in facts.gpus.known() or () if other.parent_uuid == gpu.uuid]
+    if any(other.processes.known() is None for other in instances):
+        return None
+    merged = {entry.pid: entry for other in instances for entry in other.processes.known() or ()}
+    merged.update({entry.pid: entry for entry in own})
+    return tuple(merged.values())
+
+
+def _holds_on(process: ProcessFacts, gpu: GpuFacts, facts: NodeFacts) -> tuple[Hold, ...]:
+    """Nodes of this GPU. A MIG instance has none of its own: the parent's count, unless NVML lists the process elsewhere."""
+    own = tuple(hold for hold in process.holds if hold.gpu_uuid == gpu.uuid)
+    if own or gpu.parent_uuid is None:
+        return own
+    siblings = (other for other in facts.gpus.known() or () if other.parent_uuid == gpu.parent_uuid)
+    if any(entry.pid == process.pid for other in siblings for entry in other.processes.known() or ()):
+        return ()
+    return tuple(hold for hold in process.holds if hold.gpu_uuid == gpu.parent_uuid)
+
+
+def _may_hold(process: ProcessFacts, listed: bool) -> bool:
+    """A dead leader holds only through a live thread: one that was found, or one that must exist because NVML lists it."""
+    if process.state not in DEAD_STATES:
+        return True
+    return any(hold.via is HoldVia.THREAD for hold in process.holds) or (listed and process.threads >= 2)
+
+
+def _in_state_s(process: ProcessFacts, facts: NodeFacts) -> float:
+    """Seconds from the first to the last of the looks that saw it in this state."""
+    if facts.samples < 2:
+        return 0.0
+    return facts.span_s * (process.samples_in_state - 1) / (facts.samples - 1)
+
+
+def _pods_here(holdings: Sequence[Holding], gpu_pods: frozenset[str] | None) -> frozenset[str] | None:
+    if gpu_pods is None:
+        return None
+    return gpu_pods | {holding.owner.pod_uid for holding in holdings if holding.owner.pod_uid is not None}
+
+
+def _zombies(
+    facts: NodeFacts, owners: Mapping[int, Owner], by_pid: Mapping[int, GpuProcess], pods_here: frozenset[str] | None
+) -> tuple[tuple[ProcessFacts, Owner], ...]:
+    """Plain zombies of this GPU's pods. Where nobody knows whose device it is, or whose zombie, the doubt counts them in."""
+    found = []
+    for process in facts.processes:
+        if process.state not in DEAD_STATES or _may_hold(process, process.pid in by_pid):
+            continue
+        owner = owners[process.pid]
+        lost = owner.pod_uid is None
+        mine = pods_here is None or (bool(pods_here) if lost else owner.pod_uid in pods_here)
+        if mine or process.pid in by_pid:
+            found.append((process, owner))
+    return tuple(found)

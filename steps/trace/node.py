@@ -1,0 +1,180 @@
+"""One node's facts and the API's pods, joined: who was given each GPU, who holds it, and what that means."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from steps.contracts.cluster_facts import Phase, PodFacts
+from steps.contracts.document import Sample
+from steps.contracts.node_facts import Allocation, GpuFacts, NodeFacts, VisibilityLevel
+from steps.contracts.traced import (
+    AllocatedTo,
+    Attribution,
+    Finding,
+    GpuClass,
+    TracedGpu,
+    TracedHolder,
+    TracedNode,
+)
+from steps.trace.activity import largest, read_window
+from steps.trace.attribution import Owner, PodIndex
+from steps.trace.classify import GpuVerdict, View, classify, explained_by
+from steps.trace.connections import connections_of
+from steps.trace.devices import gpu_of_device
+from steps.trace.holder_class import Judged, Surroundings
+from steps.trace.holding import Held, Holding, held_on, owners_of
+from steps.trace.lost import lost_gpus
+from steps.trace.memory import baseline_bytes, unexplained_bytes
+from steps.trace.remedies import REMEDY
+
+ENDED: Final = (Phase.SUCCEEDED, Phase.FAILED)
+
+
+def trace_node(facts: NodeFacts, pods: Sequence[PodFacts] | None, *, now: datetime) -> TracedNode:
+    """The join of one node. pods: all pods the API binds to it; None: the list is not at hand, then no pod can be called gone.
+
+    now: against which graces are measured. A node whose NVML could not be asked has no GPUs and says so in `problem`.
+    """
+    index = PodIndex(pods, facts.node)
+    owners = owners_of(facts, index)
+    gpus = facts.gpus.known()
+    problem = None
+    if gpus is None:
+        problem = f"NVML could not be asked: {facts.gpus.reason or facts.gpus.state.value}"
+    traced = tuple(_trace_gpu(gpu, facts, index, owners, now) for gpu in gpus or ())
+    lost = () if gpus is None else lost_gpus(facts, gpus)
+    return TracedNode(
+        node=facts.node,
+        boot_id=facts.boot_id,
+        problem=problem,
+        gpus=traced + lost,
+        connections=connections_of(facts.sockets, index),
+    )
+
+
+def silent_node(node: str, problem: str) -> TracedNode:
+    """A node that was asked and did not answer: everything about it is unknown."""
+    return TracedNode(
+        node=node,
+        boot_id=Sample.absent(problem),
+        problem=problem,
+        gpus=(),
+        connections=Sample.absent(problem),
+    )
+
+
+def _trace_gpu(gpu: GpuFacts, facts: NodeFacts, index: PodIndex, owners: Mapping[int, Owner], now: datetime) -> TracedGpu:
+    allocated = _allocated_to(gpu, facts, index)
+    given = allocated.known()
+    pods_given = None if given is None else frozenset(one.pod_uid for one in given)
+    held = held_on(gpu, facts, owners, pods_given)
+    around = Surroundings(
+        window=read_window(gpu.activity),
+        sharers=_sharers(held, given, index),
+        figures=_figures(gpu),
+        samples=facts.samples,
+        now=now,
+    )
+    verdict = classify(View(gpu=gpu, facts=facts, held=held, around=around))
+    memory = gpu.memory
+    return TracedGpu(
+        uuid=gpu.uuid,
+        index=gpu.index,
+        headline=verdict.headline,
+        reason=verdict.reason,
+        remedy=verdict.remedy,
+        findings=verdict.findings + _empty_allocations(facts, held, given, index, verdict),
+        allocated_to=allocated,
+        holders=tuple(_traced(h, j) for h, j in zip(held.holdings, verdict.classes, strict=True)),
+        total_bytes=memory.total_bytes,
+        used_bytes=memory.used_bytes,
+        baseline_bytes=baseline_bytes(memory),
+        unexplained_bytes=unexplained_bytes(memory, memory.used_bytes, explained_by(held.holdings)),
+        utilisation_ratio=largest([moment.utilisation_ratio for moment in gpu.activity]),
+        sm_active_ratio=largest([moment.sm_active_ratio for moment in gpu.activity]),
+    )
+
+
+def _traced(holding: Holding, judged: Judged) -> TracedHolder:
+    process, owner = holding.process, holding.owner
+    return TracedHolder(
+        pid=process.pid,
+        start_time_ticks=process.start_time_ticks,
+        state=process.state,
+        name=process.name,
+        gpu_memory_bytes=holding.memory,
+        known_to_nvml=holding.listed is not None,
+        qos=owner.qos,
+        attribution=owner.attribution,
+        attribution_reason=owner.reason,
+        pod_uid=owner.pod_uid,
+        pod=None if owner.pod is None else owner.pod.name,
+        namespace=None if owner.pod is None else owner.pod.namespace,
+        container=owner.container,
+        session_uid=None if owner.pod is None else owner.pod.owner_uid,
+        gpu_class=judged.gpu_class,
+        reason=judged.reason,
+    )
+
+
+def _figures(gpu: GpuFacts) -> dict[int, float] | None:
+    known = gpu.process_activity.known()
+    return None if known is None else {figure.pid: figure.sm_ratio for figure in known}
+
+
+def _allocated_to(gpu: GpuFacts, facts: NodeFacts, index: PodIndex) -> Sample[tuple[AllocatedTo, ...]]:
+    """Who was given this device, with the source and state of the kubelet's record."""
+    record = facts.allocations
+    if record.value is None:
+        return Sample(value=None, state=record.state, source=record.source, taken_at=record.taken_at, reason=record.reason)
+    gpus = facts.gpus.known() or ()
+    mine = tuple(_given(one, index) for one in record.value if _names(one, gpu, gpus))
+    return Sample(value=mine, state=record.state, source=record.source, taken_at=record.taken_at, reason=record.reason)
+
+
+def _names(allocation: Allocation, gpu: GpuFacts, gpus: Sequence[GpuFacts]) -> bool:
+    named = gpu_of_device(allocation.device_id, gpus)
+    return named is not None and named.uuid == gpu.uuid
+
+
+def _given(allocation: Allocation, index: PodIndex) -> AllocatedTo:
+    pod = index.pod(allocation.pod_uid)
+    return AllocatedTo(
+        device_id=allocation.device_id,
+        pod_uid=allocation.pod_uid if pod is None else pod.uid,
+        pod=None if pod is None else pod.name,
+        namespace=None if pod is None else pod.namespace,
+        container=allocation.container,
+        session_uid=None if pod is None else pod.owner_uid,
+    )
+
+
+def _sharers(held: Held, given: Sequence[AllocatedTo] | None, index: PodIndex) -> int:
+    """How many different owners are on the device: of holders (all unattributable ones as one more), and live pods given it."""
+    tenants = [holding.owner for holding in held.holdings if not holding.system]
+    pods = {owner.pod_uid for owner in tenants if owner.pod_uid is not None}
+    others = {owner.attribution for owner in tenants if owner.pod_uid is None}
+    pods |= {one.pod_uid for one in given or () if _lives(one, index)}
+    return len(pods) + len(others)
+
+
+def _lives(given: AllocatedTo, index: PodIndex) -> bool:
+    """The kubelet forgets an allocation only at the next one: a pod the API does not know shares nothing."""
+    pod = index.pod(given.pod_uid)
+    return not index.at_hand or (pod is not None and pod.phase not in ENDED)
+
+
+def _empty_allocations(
+    facts: NodeFacts, held: Held, given: Sequence[AllocatedTo] | None, index: PodIndex, verdict: GpuVerdict
+) -> tuple[Finding, ...]:
+    """A pod that was given the device and has no process on it holds it idle all the same (facts 2.1)."""
+    clear = verdict.headline not in (GpuClass.ABI_MISMATCH, GpuClass.GPU_LOST, GpuClass.BLIND)
+    if given is None or facts.visibility.level is not VisibilityLevel.FULL or not clear or not index.at_hand:
+        return ()
+    holders = {holding.owner.pod_uid for holding in held.holdings}
+    unsure = any(h.owner.attribution in (Attribution.UNKNOWN, Attribution.CONFLICT) for h in held.holdings)
+    empty = sorted({one.pod_uid for one in given if one.pod_uid not in holders and _lives(one, index)})
+    if unsure or not empty:
+        return ()
+    words = f"allocated to pod {', '.join(empty)}, which has no process on it"
+    return (Finding(gpu_class=GpuClass.IDLE_HOLDER, detail=words, remedy=REMEDY[GpuClass.IDLE_HOLDER]),)

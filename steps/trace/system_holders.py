@@ -1,0 +1,44 @@
+"""The allow-list of normal holders: drivers' daemons, exporters, display servers (facts/gpu-and-linux 4.3).
+
+By executable path AND cgroup: a name is free to choose, and a tenant's container may hold any path.
+"""
+
+from pathlib import PurePosixPath
+from typing import Final
+
+from steps.contracts.node_facts import ProcessFacts
+from steps.contracts.traced import Attribution
+from steps.trace.attribution import Owner
+
+_FOLDERS: Final = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/libexec", "/usr/lib/xorg", "/bin", "/sbin")
+_DAEMONS: Final = frozenset(
+    {
+        "nvidia-persistenced",
+        "nv-hostengine",
+        "dcgm-exporter",
+        "nvidia-device-plugin",
+        "gpu-feature-discovery",
+        "nv-fabricmanager",
+        "gpud",
+        "nvitop",
+    }
+)
+_DISPLAYS: Final = frozenset({"Xorg", "X", "Xwayland", "gnome-shell", "kwin_x11", "kwin_wayland"})
+_NAMESPACES: Final = frozenset(
+    {"kube-system", "gpu-operator", "nvidia-gpu-operator", "nvidia-device-plugin", "nvidia-dcgm", "dcgm"}
+)
+
+
+def is_system_holder(process: ProcessFacts, owner: Owner) -> bool:
+    """An executable of the list, started by the host's init or display, or in a pod of the operator's namespaces."""
+    path = process.executable.known()
+    if path is None:
+        return False
+    executable = PurePosixPath(path)
+    if str(executable.parent) not in _FOLDERS:
+        return False
+    if owner.attribution is Attribution.HOST:
+        service = any("/system.slice/" in line for line in process.cgroup.known() or ())
+        return executable.name in _DISPLAYS or (executable.name in _DAEMONS and service)
+    operator = owner.attribution is Attribution.CONTAINER and owner.pod is not None and owner.pod.namespace in _NAMESPACES
+    return operator and executable.name in _DAEMONS

@@ -1,0 +1,34 @@
+"""Every vector of the case folder: one cgroup line, five fields."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steps.trace.cgroup import parse_line
+
+CASES = Path(os.environ.get("GPU_RECLAIM_CASES", str(Path(__file__).parent.parent / "cases")))
+VECTORS: list[dict[str, Any]] = [
+    vector for path in sorted(CASES.glob("cgroup_vectors*.json")) for vector in json.loads(path.read_text(encoding="utf-8"))
+]
+KEYS = {"id", "line", "pod_uid", "container_id", "runtime", "qos", "role", "source"}
+
+
+def test_the_folder_holds_vectors_of_the_known_schema() -> None:
+    assert VECTORS
+    assert all(set(vector) == KEYS for vector in VECTORS)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: str(vector["id"]))
+def test_a_cgroup_line_names_what_the_vector_says(vector: dict[str, Any]) -> None:
+    name = parse_line(vector["line"])
+    told = {
+        "pod_uid": name.pod_uid,
+        "container_id": name.container_id,
+        "runtime": name.runtime.value,
+        "qos": name.qos.value,
+        "role": name.role.value,
+    }
+    assert told == {key: vector[key] for key in told}
