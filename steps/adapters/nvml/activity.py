@@ -3,7 +3,17 @@
 import math
 from typing import Any, Final, NamedTuple
 
-from steps.adapters.nvml.bindings import NOT_FOUND, SUCCESS, Bindings, Device, Fault, Handle, unknown
+from steps.adapters.nvml.bindings import (
+    FUNCTION_NOT_FOUND,
+    NOT_FOUND,
+    NOT_SUPPORTED,
+    SUCCESS,
+    Bindings,
+    Device,
+    Fault,
+    Handle,
+    unknown,
+)
 from steps.contracts.document import Sample, State
 from steps.contracts.node_facts import ProcessActivity
 
@@ -37,11 +47,19 @@ def ratio(percent: float, what: str) -> Sample[float]:
 
 
 def utilisation(device: Device) -> Sample[float]:
-    """Share of the last sample period (1/6 s to 1 s) in which any kernel ran. Absent on MIG, on parent and instance."""
+    """Share of the last sample period (1/6 s to 1 s) in which any kernel ran. Not applicable on MIG, on parent
+    and instance."""
     try:
         return ratio(device.call(lambda: device.nvml.nvmlDeviceGetUtilizationRates(device.handle)).gpu, "utilisation")
     except Fault as fault:
-        return unknown("utilisation", fault)
+        return _lacking("utilisation", fault)
+
+
+def _lacking(what: str, fault: Fault) -> Sample[float]:
+    """A counter that this model or driver does not have is not applicable: judged without it. Any other failure is a gap."""
+    if fault.code in (NOT_SUPPORTED, FUNCTION_NOT_FOUND):
+        return Sample.not_applicable(f"{what}: {fault}")
+    return unknown(what, fault)
 
 
 def start_gpm(device: Device, parent: Handle | None, gpu_instance: int | None) -> GpmStart:
@@ -50,10 +68,10 @@ def start_gpm(device: Device, parent: Handle | None, gpu_instance: int | None) -
     asked = device.handle if parent is None else parent
     try:
         if not device.call(lambda: nvml.nvmlGpmQueryDeviceSupport(asked)).isSupportedDevice:
-            return GpmStart(None, Sample.absent("this model has no GPM (before Hopper)"))
+            return GpmStart(None, Sample.not_applicable("this model has no GPM (before Hopper)"))
         sample = device.call(nvml.nvmlGpmSampleAlloc)
     except Fault as fault:
-        return GpmStart(None, unknown("GPM", fault))
+        return GpmStart(None, _lacking("GPM", fault))
     try:
         _take(device, asked, gpu_instance, sample)
     except Fault as fault:
