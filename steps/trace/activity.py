@@ -3,6 +3,7 @@
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from steps.contracts.document import Sample
@@ -63,12 +64,13 @@ def _range(name: str, values: Sequence[float | None]) -> str:
     return f"{name} {shown}{gap}"
 
 
-def largest(samples: Sequence[Sample[float]]) -> Sample[float]:
-    """The largest of the looks if it is above zero; else unknown if any look is unknown; else zero."""
+def largest(samples: Sequence[Sample[float]], taken_at: datetime | None = None) -> Sample[float]:
+    """The largest of the looks if it is above zero; else unknown if any look is unknown; else zero. taken_at: of the last look,
+    so that whoever judges by it knows its age."""
     known = [value for sample in samples if (value := sample.known()) is not None]
     if known and max(known) > 0:
-        return Sample.measured(max(known))
+        return Sample.measured(max(known), taken_at=taken_at)
     gap = next((sample for sample in samples if sample.known() is None), None)
     if gap is not None:
         return gap
-    return Sample.measured(0.0) if known else Sample.absent("there was no look")
+    return Sample.measured(0.0, taken_at=taken_at) if known else Sample.absent("there was no look")

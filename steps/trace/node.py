@@ -77,6 +77,7 @@ def _trace_gpu(gpu: GpuFacts, facts: NodeFacts, index: PodIndex, owners: Mapping
     )
     verdict = classify(View(gpu=gpu, facts=facts, held=held, around=around))
     memory = gpu.memory
+    last_look = gpu.activity[-1].taken_at if gpu.activity else None
     return TracedGpu(
         uuid=gpu.uuid,
         index=gpu.index,
@@ -90,8 +91,8 @@ def _trace_gpu(gpu: GpuFacts, facts: NodeFacts, index: PodIndex, owners: Mapping
         used_bytes=memory.used_bytes,
         baseline_bytes=baseline_bytes(memory),
         unexplained_bytes=unexplained_bytes(memory, memory.used_bytes, explained_by(held.holdings)),
-        utilisation_ratio=largest([moment.utilisation_ratio for moment in gpu.activity]),
-        sm_active_ratio=largest([moment.sm_active_ratio for moment in gpu.activity]),
+        utilisation_ratio=largest([moment.utilisation_ratio for moment in gpu.activity], last_look),
+        sm_active_ratio=largest([moment.sm_active_ratio for moment in gpu.activity], last_look),
     )
 
 
