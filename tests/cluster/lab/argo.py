@@ -1,0 +1,109 @@
+"""Argo Workflows and Argo Events as host processes beside the cluster, with their full CRDs from their own modules."""
+
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from steps.contracts.files import write_atomically
+from tests.cluster.lab import settings
+from tests.cluster.lab.bases import ARGOEXEC, EVENTS
+from tests.cluster.lab.controlplane import certificates, kubeconfig
+from tests.cluster.lab.gobuild import source_of
+from tests.cluster.lab.kubectl import Json, Kubectl
+from tests.cluster.lab.network import NetworkNamespace
+from tests.cluster.lab.parts import ARGO_EVENTS, ARGO_WORKFLOWS
+from tests.cluster.lab.places import EVENTS_CONFIGURATION, Places
+from tests.cluster.lab.processes import Ledger
+
+NAMESPACE: Final = "gpu-reclaim"
+CRDS_S: Final = 30.0
+STREAM: Final = "maxMsgs: 50000\nmaxAge: 72h\nmaxBytes: -1\nreplicas: 1\nduplicates: 300s\nretention: 0\ndiscard: 0\n"
+"""Settings of the event stream; Argo Events takes them whole or not at all."""
+
+
+def crds(where: Places) -> list[Path]:
+    """The full CRDs, whose rules the API server enforces; the minimal ones carry none."""
+    folders = (
+        source_of(where, ARGO_WORKFLOWS) / "manifests" / "base" / "crds" / "full",
+        source_of(where, ARGO_EVENTS) / "manifests" / "base" / "crds",
+    )
+    return [path for folder in folders for path in sorted(folder.glob("argoproj.io_*.yaml"))]
+
+
+def start_workflows(where: Places, network: NetworkNamespace, ledger: Ledger, kubectl: Kubectl) -> None:
+    """The namespace's workflow controller. It looks again at a workflow after 1 s instead of 10."""
+    kubectl.apply(_configmap("workflow-controller-configmap", {}), namespace=NAMESPACE)
+    ledger.start(
+        "workflow-controller",
+        [
+            *network.inside(),
+            where.bin / "workflow-controller",
+            f"--kubeconfig={kubeconfig(where, 'admin')}",
+            f"--namespace={NAMESPACE}",
+            "--namespaced",
+            f"--executor-image={ARGOEXEC}",
+            "--executor-image-pull-policy=IfNotPresent",
+        ],
+        {"DEFAULT_REQUEUE_TIME": "1s", "LEADER_ELECTION_DISABLE": "true"},
+    )
+
+
+def start_server(where: Places, network: NetworkNamespace, ledger: Ledger) -> str:
+    """Argo's API server without the web page. Returns its address, reachable in the cluster's network namespace."""
+    ledger.start(
+        "argo-server",
+        [
+            *network.inside(),
+            where.bin / "argo",
+            "server",
+            f"--kubeconfig={kubeconfig(where, 'admin')}",
+            "--namespaced",
+            f"--namespace={NAMESPACE}",
+            "--auth-mode=server",
+            "--secure=false",
+        ],
+    )
+    return "http://127.0.0.1:2746"
+
+
+def start_events(where: Places, network: NetworkNamespace, ledger: Ledger, kubectl: Kubectl) -> None:
+    """NATS with JetStream, the controller of Argo Events, and the event bus `default`."""
+    configuration = where.run / "nats.conf"
+    configuration.write_text(settings.nats(where.run, certificates(where)), encoding="utf-8")
+    ledger.start("nats", [*network.inside(), "nats-server", "--config", configuration])
+    shipped = source_of(where, ARGO_EVENTS) / "manifests" / "base" / "controller-manager" / "controller-config.yaml"
+    content = yaml.safe_load(shipped.read_text(encoding="utf-8"))["data"]["controller-config.yaml"]
+    write_atomically(EVENTS_CONFIGURATION, str(content).encode())
+    ledger.start(
+        "argo-events",
+        [
+            *network.inside(),
+            where.bin / "argo-events",
+            "controller",
+            "--namespaced",
+            f"--managed-namespace={NAMESPACE}",
+            "--leader-election=false",
+        ],
+        {
+            "KUBECONFIG": str(kubeconfig(where, "admin")),
+            "NAMESPACE": NAMESPACE,
+            "ARGO_EVENTS_IMAGE": EVENTS,
+            # The only way to set the pull policy of event source and sensor pods: what their templates say is ignored.
+            "IMAGE_PULL_POLICY": "IfNotPresent",
+        },
+    )
+    kubectl.apply(_event_bus())
+
+
+def _event_bus() -> Json:
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "EventBus",
+        "metadata": {"name": "default", "namespace": NAMESPACE},
+        "spec": {"jetstreamExotic": {"url": settings.NATS_URL, "streamConfig": STREAM}},
+    }
+
+
+def _configmap(name: str, data: Json) -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}

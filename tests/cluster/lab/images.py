@@ -1,0 +1,13 @@
+"""All images of the test cluster, made where they are not up to date."""
+
+from pathlib import Path
+
+from tests.cluster.lab.bases import make_argo_events, make_argoexec, make_pause, make_python
+from tests.cluster.lab.dockerfiles import OWN_IMAGES, make_own
+from tests.cluster.lab.places import Places
+
+
+def make_images(where: Places) -> list[Path]:
+    """The tars that the cluster's node is given. Raises LabError naming what could not be made."""
+    foreign = [make_pause(where), make_argoexec(where), make_argo_events(where), make_python(where)]
+    return [*foreign, *(make_own(where, image) for image in OWN_IMAGES)]

@@ -1,0 +1,123 @@
+"""The test cluster as one object, however it came to be: started here, or there already."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tests.cluster.lab import gpu
+from tests.cluster.lab.argo import NAMESPACE, start_server
+from tests.cluster.lab.certificates import NODE
+from tests.cluster.lab.commands import output_of
+from tests.cluster.lab.controlplane import kubeconfig
+from tests.cluster.lab.errors import LabError
+from tests.cluster.lab.kubectl import Kubectl
+from tests.cluster.lab.network import NetworkNamespace
+from tests.cluster.lab.places import Places
+from tests.cluster.lab.processes import Ledger
+from tests.cluster.lab.record import read_record
+from tests.cluster.lab.volumes import host_volume
+
+MARK: Final = "gpu-reclaim.dev/test-cluster"
+"""Label of the namespace kube-system, value "true": this cluster is for tests, which may change and break it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """node: name of the node with the simulated GPU. argo: the CLI. network: None for a cluster that is not on this machine."""
+
+    where: Places
+    network: NetworkNamespace | None
+    kubeconfig: Path
+    kubectl: Kubectl
+    argo: Path
+    namespace: str = NAMESPACE
+    node: str = NODE
+    _server: list[str] = field(default_factory=list)
+
+    def inside(self, *argv: str | Path) -> list[str]:
+        """A command line that reaches the cluster: for programs of the project that talk to its API."""
+        return [*(self.network.inside() if self.network else []), *(str(word) for word in argv)]
+
+    @property
+    def ledger(self) -> Ledger:
+        """The processes of the cluster; only of one that runs on this machine."""
+        self._here("processes")
+        return Ledger(self.where.run, self.where.logs)
+
+    @property
+    def evidence(self) -> Path:
+        """The folder behind the volume claim `gpu-reclaim-evidence`, as this machine sees it."""
+        self._here("evidence folder")
+        return evidence_folder(self.where)
+
+    def volume(self, claim: str, namespace: str) -> Path:
+        """A volume for that claim of a test and for no other; the folder behind it, writable for the test session's user."""
+        self._here("host folders")
+        name = f"{namespace}-{claim}"
+        folder = self.where.run / "volumes" / name
+        self.kubectl.apply(host_volume(name, folder, claim, namespace))
+        return folder
+
+    def argo_server(self) -> str:
+        """Address of Argo's API server, started at the first call; reachable through `inside`."""
+        network = self._here("argo server")
+        if not self._server:
+            self._server.append(start_server(self.where, network, self.ledger))
+        return self._server[0]
+
+    def gpus(self) -> int | None:
+        """How many GPUs the node can give; None if it says nothing."""
+        return gpu.gpus_advertised(self.kubectl)
+
+    def _here(self, what: str) -> NetworkNamespace:
+        if self.network is None:
+            raise LabError(f"a test asks for the cluster's {what}, which only the cluster started by the tests has")
+        return self.network
+
+
+def evidence_folder(where: Places) -> Path:
+    return where.run / "evidence"
+
+
+def own(where: Places, network: NetworkNamespace) -> Lab:
+    """The cluster whose state lies in the run folder."""
+    path = kubeconfig(where, "admin")
+    kubectl = Kubectl(where.bin / "kubectl", path, network.inside(), where.run / "kubectl-cache")
+    return Lab(where, network, path, kubectl, where.bin / "argo")
+
+
+def foreign(where: Places, path: Path) -> Lab:
+    """Another cluster that bears the mark. Raises LabError without it: a test never touches a cluster by accident."""
+    kubectl = Kubectl(where.bin / "kubectl", path, (), where.cache / "kubectl-cache")
+    require_mark(kubectl, path)
+    nodes = kubectl.list("node")
+    if len(nodes) != 1:
+        raise LabError(f"the cluster of {path} has {len(nodes)} nodes; these tests are written for one with the simulated GPU")
+    return Lab(where, None, path, kubectl, where.bin / "argo", node=str(nodes[0]["metadata"]["name"]))
+
+
+def choose(where: Places, path: Path) -> Lab:
+    """The cluster behind a kubeconfig that somebody named on purpose: one that `up` left, or one elsewhere, marked for tests."""
+    record = read_record(where)
+    if record is None or path.resolve() != kubeconfig(where, "admin").resolve():
+        return foreign(where, path)
+    lab = own(where, NetworkNamespace(record.network))
+    require_mark(lab.kubectl, path)
+    return lab
+
+
+def require_mark(kubectl: Kubectl, path: Path) -> None:
+    """Raises LabError unless the cluster says itself that tests may use it."""
+    told = kubectl.get("namespace", "kube-system")
+    labels = {} if told is None else told["metadata"].get("labels", {})
+    if labels.get(MARK) != "true":
+        raise LabError(
+            f"the cluster of {path} is not marked for tests; if they may change and break it: "
+            f"kubectl label namespace kube-system {MARK}=true"
+        )
+
+
+def lint(lab: Lab, manifests: Sequence[Path]) -> str:
+    """What `argo lint --offline` says. Raises LabError with its words if it finds fault."""
+    return output_of([lab.argo, "lint", "--offline", *manifests], timeout_s=60)
