@@ -6,15 +6,14 @@ The committed YAML is what is deployed, tested and run locally; equal Python giv
 import argparse
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Final
 
 from hera.workflows import WorkflowTemplate
 
 from steps.contracts.files import write_atomically
+from workflows import MANIFESTS
 from workflows.sweep import sweep
 
-MANIFESTS: Final = Path(__file__).parent / "manifests"
 TEMPLATES: Final[Mapping[str, Callable[[], WorkflowTemplate]]] = {"sweep": sweep}
 HEADER: Final = "# Rendered from workflows/{name}.py by `python -m workflows.render`. Do not edit.\n"
 
