@@ -65,6 +65,10 @@ class RealApi:
         status, content = self._send("GET", path, {"Accept": "*/*"}, None, limit_bytes)
         return status, content.decode(errors="replace")
 
+    def close(self) -> None:
+        """Give the connections back; a step that ends needs not ask for it."""
+        self._client.rest_client.pool_manager.clear()
+
     @property
     def _host(self) -> str:
         return str(self._configuration.host)
