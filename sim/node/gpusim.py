@@ -55,7 +55,7 @@ def _write_launcher(folder: Path) -> None:
     """The executable for containerd's BinaryName: this Python, our runtime, this folder, whatever containerd's environment is."""
     launcher = folder / LAUNCHER
     launcher.parent.mkdir(exist_ok=True)
-    words = " ".join(shlex.quote(str(word)) for word in (sys.executable, RUNTIME.resolve()))
+    words = " ".join(shlex.quote(word) for word in (sys.executable, "-I", "-S", str(RUNTIME.resolve())))
     launcher.write_text(f'#!/bin/sh\nGPU_SIM_DIR={shlex.quote(str(folder.resolve()))} exec {words} "$@"\n', encoding="utf-8")
     launcher.chmod(0o755)
 

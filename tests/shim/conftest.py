@@ -1,6 +1,7 @@
 """The simulated NVML library under unmodified bindings. Needs gcc and Linux; without them this tier fails with a sentence."""
 
 import ctypes
+import importlib
 import json
 import os
 import subprocess
@@ -74,9 +75,7 @@ class Node:
 def bindings(library: Path) -> ModuleType:
     """`pynvml` as installed. The library is loaded first, so that the bindings' lookup by SONAME finds it."""
     ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-    import pynvml  # noqa: PLC0415  # only after the library
-
-    return pynvml
+    return importlib.import_module("pynvml")
 
 
 @pytest.fixture
