@@ -121,7 +121,7 @@ def gpu(
         "memory": memory(used_mib),
         "process_layout": Layout.PLAUSIBLE,
     }
-    rest = [
+    rest = (
         "power_w",
         "energy_j",
         "temperature_c",
@@ -131,7 +131,7 @@ def gpu(
         "mig_mode",
         "mps_active",
         "accounting_mode",
-    ]
+    )
     given.update({name: unknown() for name in rest})
     return GpuFacts(
         uuid=uuid,

@@ -1,0 +1,363 @@
+"""Whether the memory of a stopped session came back: verdicts, deadlines, and what may not be concluded."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from steps.contracts.document import Sample
+from steps.contracts.errors import BadInput
+from steps.contracts.node_facts import Health, Layout, NodeFacts, Scan
+from steps.contracts.release import ReleaseVerdict
+from steps.contracts.traced import GpuClass
+from tests.unit.node_world import (
+    CONTAINER_B,
+    GPU_A,
+    GPU_B,
+    MIB,
+    NODE,
+    NOON,
+    POD_A,
+    POD_B,
+    allocation,
+    blind,
+    cgroup_of,
+    gpu,
+    hold,
+    listed,
+    memory,
+    partial,
+    process,
+)
+from tests.unit.release_world import free, ghost, held, judged_pod, one_look, only, receipt, taken, until, watched
+
+FOREVER = float("inf")
+
+
+# --- the memory is returned
+
+
+def test_memory_that_is_back_in_two_looks_is_returned_with_the_interval_in_which_it_came_back() -> None:
+    release, after_s = watched(until((4, held), (FOREVER, free)))
+    device = only(release)
+    assert (release.verdict, after_s) == (ReleaseVerdict.RETURNED, 5)
+    assert (device.last_seen_held, device.first_seen_free) == (NOON + timedelta(seconds=3), NOON + timedelta(seconds=4))
+    assert (device.used_before_bytes.known(), device.used_after_bytes.known()) == (8100 * MIB, 4 * MIB)
+    assert device.gpu_class is GpuClass.BASELINE
+    assert release.pod_uids == (POD_A,)
+
+
+def test_one_free_look_is_not_enough() -> None:
+    flicker = until((1, free), (2, held), (3, free), (FOREVER, free))
+    release, after_s = watched(flicker)
+    assert (release.verdict, after_s) == (ReleaseVerdict.RETURNED, 3)
+    assert only(release).last_seen_held == NOON + timedelta(seconds=1)
+
+
+def test_a_device_that_is_free_in_the_first_look_was_last_held_in_the_capture() -> None:
+    release, _ = watched(free)
+    assert only(release).last_seen_held == NOON - timedelta(seconds=5)
+
+
+def test_a_session_with_an_allocation_and_no_process_is_returned_and_was_never_seen_held() -> None:
+    release, _ = watched(free, capture=free(-5))
+    assert release.verdict is ReleaseVerdict.RETURNED
+    assert only(release).last_seen_held is None
+    assert "not seen held" in only(release).sentence
+
+
+@pytest.mark.parametrize(("used_mib", "remark"), [(64, False), (65, True), (256, True)])
+def test_drift_below_the_ghost_threshold_is_returned_with_a_remark(used_mib: int, remark: bool) -> None:
+    release, _ = watched(lambda at_s: free(at_s, used_mib))
+    assert release.verdict is ReleaseVerdict.RETURNED
+    assert ("drift" in release.sentence) is remark
+
+
+def test_a_plain_zombie_of_the_session_holds_nothing_even_if_nvml_still_lists_it() -> None:
+    def zombie(at_s: float) -> NodeFacts:
+        device = gpu(used_mib=4, processes=(listed(4001, 8000),), samples=1)
+        return one_look((device,), at_s, process(4001, state="Z", holds=(), samples_in_state=1))
+
+    assert watched(zombie)[0].verdict is ReleaseVerdict.RETURNED
+
+
+def test_a_reused_pid_is_not_the_captured_process() -> None:
+    def reused(at_s: float) -> NodeFacts:
+        device = gpu(used_mib=6100, processes=(listed(4001, 6000),), samples=1)
+        newcomer = process(4001, cgroup_of(POD_B, CONTAINER_B), start_time_ticks=999_999, samples_in_state=1)
+        return one_look((device,), at_s, newcomer, allocations=(allocation(pod=POD_B),))
+
+    release, _ = watched(reused)
+    assert (release.verdict, only(release).taken_over_by) == (ReleaseVerdict.TAKEN_OVER, POD_B)
+
+
+# --- taken over
+
+
+def test_a_new_tenant_that_explains_the_memory_has_taken_the_device_over() -> None:
+    release, after_s = watched(until((3, held), (FOREVER, taken)))
+    assert (release.verdict, only(release).taken_over_by, after_s) == (ReleaseVerdict.TAKEN_OVER, POD_B, 4)
+
+
+def test_an_allocation_to_another_pod_is_a_take_over_before_its_process_has_started() -> None:
+    release, _ = watched(lambda at_s: free(at_s, allocations=(allocation(pod=POD_B),)))
+    assert (release.verdict, only(release).taken_over_by) == (ReleaseVerdict.TAKEN_OVER, POD_B)
+
+
+def test_a_tenant_that_shared_the_device_before_has_not_taken_it_over() -> None:
+    both = (allocation(f"{GPU_A}::0"), allocation(f"{GPU_A}::1", POD_B))
+    neighbour = process(5001, cgroup_of(POD_B, CONTAINER_B), samples_in_state=1)
+
+    def shared(at_s: float) -> NodeFacts:
+        alone = gpu(used_mib=6004, processes=(listed(5001, 6000),), samples=1)
+        return one_look((alone,), at_s, neighbour, allocations=both)
+
+    crowded = gpu(used_mib=14004, processes=(listed(4001, 8000), listed(5001, 6000)), samples=1)
+    before = one_look((crowded,), -5, process(4001), neighbour, allocations=both)
+    release, _ = watched(shared, capture=before)
+    assert (release.verdict, only(release).taken_over_by) == (ReleaseVerdict.RETURNED, None)
+
+
+def test_an_exporter_that_only_opens_the_device_is_no_new_tenant() -> None:
+    def exporter(at_s: float) -> NodeFacts:
+        watcher = process(6001, cgroup_of(POD_B, CONTAINER_B), samples_in_state=1)
+        return one_look((gpu(samples=1),), at_s, watcher)
+
+    assert watched(exporter)[0].verdict is ReleaseVerdict.RETURNED
+
+
+def test_a_new_tenant_whose_memory_is_not_known_explains_nothing() -> None:
+    release, _ = watched(lambda at_s: taken(at_s, mib=None))
+    assert release.verdict is ReleaseVerdict.UNKNOWN
+
+
+def test_memory_that_the_new_tenant_does_not_explain_is_a_leak_under_it() -> None:
+    release, after_s = watched(lambda at_s: taken(at_s, mib=1000))
+    assert (release.verdict, only(release).gpu_class, after_s) == (ReleaseVerdict.LEAKED, GpuClass.GHOST_CONTEXT, 60)
+
+
+# --- leaked
+
+
+def stuck(at_s: float) -> NodeFacts:
+    return held(at_s, state="D")
+
+
+@pytest.mark.parametrize(
+    ("node", "leaked_after_s", "gpu_class"),
+    [(held, 47, GpuClass.IDLE_HOLDER), (ghost, 60, GpuClass.GHOST_CONTEXT), (stuck, 60, GpuClass.STUCK_D)],
+)
+def test_memory_that_stays_is_a_leak_once_deadline_and_class_rule_are_both_met(
+    node: Any, leaked_after_s: int, gpu_class: GpuClass
+) -> None:
+    """Grace 30: deadline 30 + 17 s; a ghost and a stuck D need 3 samples over 60 s as well."""
+    release, after_s = watched(node)
+    assert (release.verdict, only(release).gpu_class, after_s) == (ReleaseVerdict.LEAKED, gpu_class, leaked_after_s)
+    assert only(release).remedy is not None
+
+
+@pytest.mark.parametrize(("freed_after_s", "verdict"), [(46, "returned"), (47, "returned"), (48, "leaked")])
+def test_memory_that_comes_back_up_to_the_deadline_is_no_leak(freed_after_s: int, verdict: str) -> None:
+    release, _ = watched(until((freed_after_s, held), (FOREVER, free)))
+    assert release.verdict.value == verdict
+
+
+def test_a_long_grace_moves_the_deadline() -> None:
+    release, after_s = watched(ghost, stop=receipt(judged_pod(grace_s=300)))
+    assert (release.verdict, after_s) == (ReleaseVerdict.LEAKED, 317)
+
+
+def test_a_ghost_that_starts_late_is_watched_for_its_sixty_seconds() -> None:
+    release, after_s = watched(until((40, held), (FOREVER, ghost)))
+    assert (release.verdict, after_s) == (ReleaseVerdict.LEAKED, 100)
+
+
+def test_a_verify_that_starts_late_still_needs_three_samples_over_sixty_seconds() -> None:
+    stop = receipt()
+    late = NOON - timedelta(seconds=500)
+    release, after_s = watched(ghost, stop=type(stop)(**{**fields(stop), "acted_at": late}), interval_s=30)
+    assert (release.verdict, after_s) == (ReleaseVerdict.LEAKED, 60)
+
+
+def fields(document: Any) -> dict[str, Any]:
+    return {name: getattr(document, name) for name in document.__struct_fields__}
+
+
+def test_two_samples_sixty_seconds_apart_are_not_three() -> None:
+    release, after_s = watched(ghost, interval_s=60)
+    assert (release.verdict, after_s) == (ReleaseVerdict.LEAKED, 120)
+
+
+def test_a_state_that_flips_is_pending_until_a_named_moment_and_the_watch_ends() -> None:
+    def flipping(at_s: float) -> NodeFacts:
+        return stuck(at_s) if int(at_s) % 50 < 25 else ghost(at_s)
+
+    release, after_s = watched(flipping)
+    assert release.verdict is ReleaseVerdict.PENDING
+    assert only(release).pending_until is not None
+    assert after_s <= 47 + 60 + 3
+
+
+def test_a_process_of_the_session_that_started_after_the_capture_counts_as_its_own() -> None:
+    def forked(at_s: float) -> NodeFacts:
+        device = gpu(used_mib=8100, processes=(listed(4999, 8000),), samples=1)
+        return one_look((device,), at_s, process(4999, samples_in_state=1))
+
+    release, after_s = watched(forked)
+    assert (release.verdict, after_s) == (ReleaseVerdict.LEAKED, 47)
+    assert [holder.pid for holder in only(release).holders] == [4999]
+
+
+def test_a_captured_process_is_recognised_after_its_cgroup_is_lost() -> None:
+    def lost(at_s: float) -> NodeFacts:
+        device = gpu(used_mib=8100, processes=(listed(4001, 8000),), samples=1)
+        return one_look((device,), at_s, process(4001, ("8:pids:/",), samples_in_state=1))
+
+    assert watched(lost)[0].verdict is ReleaseVerdict.LEAKED
+
+
+def test_a_live_holder_that_nvml_does_not_list_is_a_leak_by_that_class() -> None:
+    def hidden(at_s: float) -> NodeFacts:
+        return one_look((gpu(used_mib=8000, samples=1),), at_s, process(4001, samples_in_state=1))
+
+    device = only(watched(hidden)[0])
+    assert (device.verdict, device.gpu_class) == (ReleaseVerdict.LEAKED, GpuClass.HIDDEN_HOLDER)
+
+
+def test_a_live_holder_counts_even_where_memory_cannot_be_read() -> None:
+    def unreadable(at_s: float) -> NodeFacts:
+        device = gpu(used_mib=None, processes=None, samples=1)
+        return one_look((device,), at_s, process(4001, samples_in_state=1))
+
+    assert watched(unreadable)[0].verdict is ReleaseVerdict.LEAKED
+
+
+# --- unknown
+
+
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        (lambda at_s: free(at_s, visibility=blind()), "does not see"),
+        (lambda at_s: free(at_s, boot_id=Sample.measured("boot-2")), "rebooted"),
+    ],
+)
+def test_a_blind_reader_or_a_reboot_can_prove_nothing_and_waiting_does_not_help(node: Any, why: str) -> None:
+    release, after_s = watched(node)
+    assert (release.verdict, after_s) == (ReleaseVerdict.UNKNOWN, 0)
+    assert why in release.sentence
+
+
+def lost_gpu(at_s: float) -> NodeFacts:
+    return one_look((gpu(used_mib=None, health=Health.LOST, health_reason="NVML error 15", samples=1),), at_s)
+
+
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        (lambda at_s: free(at_s, used_mib=None), "used memory is not known"),
+        (lambda at_s: free(at_s, boot_id=Sample[str].error("EACCES")), "boot id"),
+        (lambda at_s: free(at_s, visibility=partial(3)), "3 processes cannot be read, 0 in the capture"),
+        (lambda at_s: free(at_s, scan=Scan.QUICK), "quick scan"),
+        (lambda at_s: ghost(at_s, visibility=partial(0)), "a holder may be hidden"),
+        (lambda at_s: one_look((), at_s), "NVML does not list it"),
+        (lost_gpu, "NVML error 15"),
+    ],
+)
+def test_what_stays_unreadable_is_unknown_at_the_deadline_never_returned(node: Any, why: str) -> None:
+    release, after_s = watched(node)
+    assert (release.verdict, after_s) == (ReleaseVerdict.UNKNOWN, 47)
+    assert why in release.sentence
+
+
+def test_a_gap_that_ends_does_not_end_the_watch() -> None:
+    release, after_s = watched(until((10, lambda at_s: free(at_s, used_mib=None)), (FOREVER, free)))
+    assert (release.verdict, after_s) == (ReleaseVerdict.RETURNED, 11)
+
+
+def test_partial_visibility_that_was_no_better_before_does_not_stand_against_free_memory() -> None:
+    before = one_look((gpu(used_mib=8100, processes=(listed(),), samples=1),), -5, process(), visibility=partial(1))
+    release, _ = watched(lambda at_s: free(at_s, visibility=partial(1)), capture=before)
+    assert release.verdict is ReleaseVerdict.RETURNED
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        lambda at_s: one_look((gpu(used_mib=8000, processes=None, samples=1),), at_s),
+        lambda at_s: one_look((gpu(used_mib=8000, process_layout=Layout.MISMATCH, samples=1),), at_s),
+        lambda at_s: one_look((gpu(used_mib=8000, processes=(listed(777, None),), samples=1),), at_s),
+        lambda at_s: one_look(
+            (gpu(used_mib=8100, processes=(listed(7001, 8000),), samples=1),), at_s, process(7001, ("0::/../..",))
+        ),
+    ],
+    ids=["no list", "layout mismatch", "no figure for a dead PID", "a holder nobody can attribute"],
+)
+def test_unexplained_memory_with_a_gap_among_its_inputs_is_unknown_not_a_leak(node: Any) -> None:
+    assert watched(node)[0].verdict is ReleaseVerdict.UNKNOWN
+
+
+def test_v1_accounting_without_its_reserve_is_unknown_beyond_what_idle_devices_show() -> None:
+    def v1(at_s: float) -> NodeFacts:
+        return one_look((gpu(used_mib=5000, memory=memory(5000, accounting="v1"), samples=1),), at_s)
+
+    assert watched(v1)[0].verdict is ReleaseVerdict.UNKNOWN
+
+
+# --- which devices
+
+
+def test_without_a_capture_the_verdict_rests_on_allocation_and_memory_and_says_so() -> None:
+    release, _ = watched(free, no_capture=True)
+    assert release.verdict is ReleaseVerdict.RETURNED
+    assert "no capture of this node" in release.sentence
+    assert only(release).used_before_bytes.known() is None
+
+
+def test_the_gravest_device_gives_the_verdict_of_the_session() -> None:
+    def two(at_s: float) -> NodeFacts:
+        devices = (gpu(GPU_A, samples=1), gpu(GPU_B, used_mib=8000, index=1, samples=1))
+        return one_look(devices, at_s)
+
+    release, _ = watched(two, stop=receipt(judged_pod(devices=(GPU_A, GPU_B))))
+    assert [device.verdict.value for device in release.devices] == ["returned", "leaked"]
+    assert release.verdict is ReleaseVerdict.LEAKED
+    assert "1 more devices are better off" in release.sentence
+
+
+def test_devices_the_decision_did_not_know_are_found_by_allocation_and_by_holder() -> None:
+    devices = (gpu(GPU_A, used_mib=8100, processes=(listed(),), samples=1), gpu(GPU_B, index=1, samples=1))
+    before = one_look(devices, -5, process(holds=(hold(),)), allocations=(allocation(GPU_B),))
+
+    def both_free(at_s: float) -> NodeFacts:
+        return one_look((gpu(GPU_A, samples=1), gpu(GPU_B, index=1, samples=1)), at_s)
+
+    release, _ = watched(both_free, capture=before, stop=receipt(judged_pod(devices=None)))
+    assert {device.device for device in release.devices} == {GPU_A, GPU_B}
+
+
+def test_a_replica_id_means_its_gpu() -> None:
+    release, _ = watched(free, stop=receipt(judged_pod(devices=(f"{GPU_A}::3",))))
+    assert [device.device for device in release.devices] == [GPU_A]
+
+
+def test_a_session_whose_devices_nobody_knows_is_unknown() -> None:
+    release, _ = watched(lambda at_s: free(at_s, allocations=()), no_capture=True, stop=receipt(judged_pod(devices=None)))
+    assert (release.verdict, release.devices) == (ReleaseVerdict.UNKNOWN, ())
+    assert "which devices" in release.sentence
+
+
+def test_only_the_pods_of_this_node_are_verified_here() -> None:
+    stop = receipt(judged_pod(), judged_pod(uid=POD_B, node="node-b", grace_s=900, devices=(GPU_B,)))
+    release, _ = watched(held, stop=stop)
+    assert (release.pod_uids, [device.device for device in release.devices]) == ((POD_A,), [GPU_A])
+
+
+def test_a_receipt_that_did_not_act_or_names_no_pod_here_is_refused_before_the_node_is_looked_at() -> None:
+    def never(at_s: float) -> NodeFacts:
+        raise AssertionError("looked")
+
+    with pytest.raises(BadInput, match="nothing was stopped"):
+        watched(never, stop=receipt(acted=False))
+    with pytest.raises(BadInput, match=f"no pod on node {NODE}"):
+        watched(never, stop=receipt(judged_pod(node="node-b")))
