@@ -73,17 +73,17 @@ def _established(root: str, pid: int, members: Sequence[int]) -> Sample[int]:
         except OSError as error:
             return Sample.error(f"net/{table} cannot be read: {error.strerror}")
     into = accepted(rows)
-    near = [row for row in into if row.from_loopback]
-    own = _socket_inodes(root, members) if near else set()
-    inside = sum(1 for row in near if client_inode(row, rows) in own)
-    return Sample.measured(len(into) - inside)
+    clients = [inode for row in into if (inode := client_inode(row, rows)) is not None]
+    own = _socket_inodes(root, members) if clients else set()
+    return Sample.measured(len(into) - sum(1 for inode in clients if inode in own))
 
 
 def _socket_inodes(root: str, members: Sequence[int]) -> set[int]:
     """Sockets that processes of this namespace have open.
 
-    A loopback connection whose client end none of them holds comes from outside: `kubectl port-forward` dials 127.0.0.1 in
-    here (facts/session-tools 4). What cannot be read counts as outside: somebody may be there.
+    A connection with both ends in here, and the client's end held by one of them, is the pod talking to itself. If none of
+    them holds it, somebody reaches in: `kubectl port-forward` dials 127.0.0.1 in here from a process of the host
+    (facts/session-tools 4). What cannot be read counts as somebody.
     """
     inodes: set[int] = set()
     for pid in members:

@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 _ESTABLISHED: Final = "01"
 _LISTEN: Final = "0A"
 _V4_IN_V6: Final = "0000000000000000FFFF0000"
-_LOOPBACK_V6: Final = "00000000000000000000000001000000"
+"""A dual-stack server's IPv4 peers stand in tcp6 behind this prefix."""
 
 
 class Row(NamedTuple):
-    """One socket. Addresses as the kernel prints them: hexadecimal, little-endian words."""
+    """One socket. Addresses as the kernel prints them, hexadecimal in little-endian words, IPv4 in its short form."""
 
     local: str
     local_port: int
@@ -18,12 +18,6 @@ class Row(NamedTuple):
     remote_port: int
     state: str
     inode: int
-
-    @property
-    def from_loopback(self) -> bool:
-        if self.remote.startswith(_V4_IN_V6):
-            return self.remote.endswith("7F")
-        return self.remote == _LOOPBACK_V6 or (len(self.remote) == 8 and self.remote.endswith("7F"))
 
 
 def parse_rows(content: bytes) -> list[Row]:
@@ -42,14 +36,19 @@ def accepted(rows: Iterable[Row]) -> list[Row]:
 
 
 def client_inode(row: Row, rows: Iterable[Row]) -> int | None:
-    """The inode of the other end of a loopback connection, which stands in the same table; None if it is not there."""
-    return next((r.inode for r in rows if (r.local_port, r.remote_port) == (row.remote_port, row.local_port)), None)
+    """The socket at the other end of a connection, if that end is in the same namespace; None if it is elsewhere."""
+    other_end = (row.remote, row.remote_port, row.local, row.local_port)
+    return next((r.inode for r in rows if (r.local, r.local_port, r.remote, r.remote_port) == other_end), None)
 
 
 def _row(line: str) -> Row | None:
     fields = line.split()
     try:
         (local, local_port), (remote, remote_port) = fields[1].split(":"), fields[2].split(":")
-        return Row(local, int(local_port, 16), remote, int(remote_port, 16), fields[3], int(fields[9]))
+        return Row(_short(local), int(local_port, 16), _short(remote), int(remote_port, 16), fields[3], int(fields[9]))
     except (IndexError, ValueError):
         return None
+
+
+def _short(address: str) -> str:
+    return address.removeprefix(_V4_IN_V6)
