@@ -122,8 +122,8 @@ def admitted(task: str, producer: str, by_name: Mapping[str, Any]) -> set[State]
     found: list[set[State]] = []
     for middle in direct:
         if producer in ancestors(middle, by_name):
-            ran = all(combination[middle].has_output for combination in combinations)
-            found.append(admitted(middle, producer, by_name) if ran else set(states_of(by_name[producer])))
+            reached = all("Omitted" not in combination[middle].results for combination in combinations)  # its depends held
+            found.append(admitted(middle, producer, by_name) if reached else set(states_of(by_name[producer])))
     return min(found, key=len)
 
 

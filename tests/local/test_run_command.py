@@ -1,0 +1,118 @@
+"""`gpu-reclaim run --local`: what a person sees, and what is left after an interruption."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from steps.cli import main
+from tests.conformance import compare
+
+SLOW = {
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "WorkflowTemplate",
+    "metadata": {"name": "slow"},
+    "spec": {
+        "entrypoint": "wait",
+        "arguments": {"parameters": [{"name": "seconds", "value": "60"}]},
+        "templates": [
+            {
+                "name": "wait",
+                "container": {
+                    "command": ["python3", "-c", "import sys, time; print('here', flush=True); time.sleep(float(sys.argv[1]))"],
+                    "args": ["{{workflow.parameters.seconds}}", "MARK"],
+                },
+            }
+        ],
+    },
+}
+
+
+def flags(folder: Path) -> list[str]:
+    (folder / "policy.yaml").write_text("mode: observe\n", encoding="utf-8")
+    return ["--local", f"--evidence={folder / 'evidence'}", f"--policy={folder / 'policy.yaml'}"]
+
+
+def test_without_local_it_says_what_to_use_on_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "sweep.yaml"]) == 2
+    assert "argo submit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--local"], "needs --evidence DIR and --policy FILE"),
+        (["--local", "--evidence=e", "--policy=p", "-p", "dry-run"], "is no NAME=VALUE"),
+    ],
+)
+def test_a_wrong_call_gets_one_sentence(given: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "sweep.yaml", *given]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [("kind: Pod", "no WorkflowTemplate"), ("a: [", "not YAML"), (None, "cannot be read")]
+)
+def test_a_file_that_is_no_manifest_gets_one_sentence(
+    content: str | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = tmp_path / "m.yaml"
+    if content is not None:
+        manifest.write_text(content, encoding="utf-8")
+    assert main(["run", str(manifest), *flags(tmp_path)]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_json_output_is_the_record_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(compare.template_path("skipped-fanout")), *flags(tmp_path), "-o", "json"]) == 0
+    shown = capsys.readouterr()
+    assert (json.loads(shown.out)["phase"], shown.err) == ("Succeeded", "")
+
+
+def test_a_failed_run_ends_with_exit_code_one_and_says_where_its_logs_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(compare.template_path("on-exit")), *flags(tmp_path), "--name=r1"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == f"r1: Failed; record and logs in {tmp_path / 'evidence.runs'}\n"
+    assert "Succeeded onExit" in shown.err
+
+
+def test_an_interrupted_run_leaves_no_process_and_can_be_started_again(tmp_path: Path) -> None:
+    manifest = tmp_path / "slow.yaml"
+    manifest.write_text(yaml.safe_dump(SLOW).replace("MARK", str(tmp_path)), encoding="utf-8")
+    command = [sys.executable, "-m", "steps.cli", "run", str(manifest), *flags(tmp_path), "--name=r1"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    _wait_for(lambda: any(path.read_text() for path in (tmp_path / "evidence.runs").glob("r1/*.log")))
+    process.send_signal(signal.SIGINT)
+    _, shown = process.communicate(timeout=20)
+    record = json.loads((tmp_path / "evidence.runs/r1.json").read_text(encoding="utf-8"))
+    assert (process.returncode, record["phase"], record["nodes"][0]["phase"]) == (1, "Failed", "Failed")
+    assert "Traceback" not in shown
+    assert not _alive(str(tmp_path))
+    assert subprocess.run([*command, "-p", "seconds=0"], check=False, stderr=subprocess.DEVNULL, timeout=30).returncode == 0
+
+
+def _wait_for(condition: Callable[[], bool], limit_s: float = 20) -> None:
+    ends_at = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < ends_at, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def _alive(word: str) -> bool:
+    """Whether a process of this user has the word in its command line."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if word.encode() in path.read_bytes() and int(path.parent.name) != os.getpid():
+                return True
+        except OSError:
+            continue
+    return False
