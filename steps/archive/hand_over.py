@@ -91,8 +91,8 @@ def _proven(freed: Freed, uid: str, pod: PodFacts | None) -> HandOver:
 
 def _likely(freed: Freed, pod: PodFacts) -> HandOver:
     asked = count_of(pod.gpus_requested, "GPU")
-    words = f"pod {pod.namespace}/{pod.name} came to {freed.node}{_after(freed, pod)} and asked for {asked}"
-    return _hand_over(freed, pod.uid, pod, f"{words}; which device it was given is not in the API")
+    words = f"pod {pod.namespace}/{pod.name} came to {freed.node} and asked for {asked}{_after(freed, pod)}"
+    return _hand_over(freed, pod.uid, pod, f"{words}; which device it was given, the API does not say")
 
 
 def _free(freed: Freed, waiters: Sequence[Waiter]) -> HandOver:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from steps.archive.evidence import RunEvidence, SessionEvidence
 from steps.archive.names import REPORT, safe
@@ -9,7 +10,9 @@ from steps.archive.record import Recorded
 from steps.contracts.decision import StopOrder, Verdict
 from steps.contracts.document import Sample, Stamp
 from steps.contracts.release import ReleaseVerdict
-from steps.contracts.run_record import EvidenceSummary, HandOver
+from steps.contracts.run_record import EvidenceSummary, HandOver, RunRecord
+
+ENDED: Final = frozenset({"Succeeded", "Failed", "Error"})
 
 
 def missing_from(evidence: RunEvidence, recorded: Recorded | None, remarks: Iterable[str]) -> tuple[str, ...]:
@@ -37,7 +40,7 @@ def summarise(evidence: RunEvidence, hand_overs: Sequence[HandOver], missing: tu
     return EvidenceSummary(
         stamp=stamp,
         run=evidence.run,
-        phase=evidence.record.phase if evidence.record is not None else "unknown: the run's record could not be read",
+        phase="unknown: the run's record could not be read" if evidence.record is None else phase_of(evidence.record),
         sessions_judged=len(evidence.decisions),
         verdicts=_counted((d.verdict for d in evidence.decisions), Verdict),
         stops_acted=sum(receipt.acted for receipt in receipts),
@@ -47,6 +50,12 @@ def summarise(evidence: RunEvidence, hand_overs: Sequence[HandOver], missing: tu
         missing=missing,
         report=Sample.measured(REPORT),
     )
+
+
+def phase_of(record: RunRecord) -> str:
+    """How the run ended. While onExit runs, the engine still calls the run Running; its root node knows better."""
+    root = next((node for node in record.nodes if node.name == record.run), None)
+    return root.phase if root is not None and root.phase in ENDED else record.phase
 
 
 def _gaps_of(order: StopOrder, sessions: Sequence[SessionEvidence]) -> Iterator[str]:

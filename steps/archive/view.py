@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from steps.archive.evidence import RunEvidence, SessionEvidence
-from steps.archive.names import safe
+from steps.archive.names import safe, task_of
 from steps.archive.shown import RELEASE_TONES, VERDICT_TONES, Shown, as_sentence, say_moment, show
 from steps.archive.view_nodes import HolderRow, NodeRow, gpu_names, holder_row, node_rows
 from steps.contracts.decision import Decision, Evidence, Verdict
@@ -16,10 +16,12 @@ from steps.decide.wording import count_of, say_bytes, say_span
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRow:
+    """taken_at: None where the reading does not say; the document around it does."""
+
     signal: str
     reading: Shown
     source: str
-    taken_at: str
+    taken_at: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,7 @@ def _session(decision: Decision, stopped: SessionEvidence | None) -> SessionRow:
 def _evidence(line: Evidence) -> EvidenceRow:
     tone = "plain" if line.state in (State.MEASURED, State.NOT_APPLICABLE) else "unknown"
     prefix = "" if line.state is State.MEASURED else f"{line.state.value}: "
-    taken = "with its document" if line.taken_at is None else say_moment(line.taken_at)
+    taken = None if line.taken_at is None else say_moment(line.taken_at)
     return EvidenceRow(line.signal, Shown(prefix + line.reading, tone), line.source, taken)
 
 
@@ -207,8 +209,9 @@ def _given_back(
 
 def _interval(device: DeviceRelease) -> str:
     """No single instant is claimed: the memory came back between two looks."""
-    held, free = say_moment(device.last_seen_held), say_moment(device.first_seen_free)
-    return f"last seen held {held}; first seen free {free if device.first_seen_free is not None else 'not yet'}"
+    held, free = device.last_seen_held, device.first_seen_free
+    was_held = "not seen held" if held is None else f"last seen held {say_moment(held)}"
+    return f"{was_held}; {'not seen free' if free is None else f'first seen free {say_moment(free)}'}"
 
 
 def _session_name(session: SessionEvidence, evidence: RunEvidence) -> str:
@@ -238,7 +241,7 @@ def _figures(evidence: RunEvidence, given_back: Sequence[GivenBackRow]) -> Itera
     if rest:
         yield "GPUs not back, or unknown", Shown(str(rest), "bad")
     yield "verdicts unknown", Shown(str(unknown), "unknown" if unknown else "plain")
-    yield "missing from the evidence", _missing_count(evidence)
+    yield "gaps in the evidence", _missing_count(evidence)
 
 
 def _missing_count(evidence: RunEvidence) -> Shown:
@@ -272,7 +275,7 @@ def _provenance(evidence: RunEvidence) -> Iterator[tuple[str, str]]:
 
 
 def _steps(evidence: RunEvidence) -> Iterator[tuple[str, Shown, str, str]]:
-    """(engine's name, phase, duration, message) of every node that ran a pod."""
+    """(task, phase, duration, message) of every node that ran a pod."""
     tones = {"Succeeded": "good", "Failed": "bad", "Error": "bad"}
     for node in evidence.record.nodes if evidence.record is not None else ():
         if node.pod is None:
@@ -280,4 +283,4 @@ def _steps(evidence: RunEvidence) -> Iterator[tuple[str, Shown, str, str]]:
         span = "unknown"
         if node.started_at is not None and node.finished_at is not None:
             span = say_span((node.finished_at - node.started_at).total_seconds())
-        yield node.name, Shown(node.phase, tones.get(node.phase, "plain")), span, node.message or ""
+        yield task_of(node.name), Shown(node.phase, tones.get(node.phase, "plain")), span, node.message or ""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from steps.archive.evidence import RunEvidence
-from steps.archive.shown import Shown, gpu_tone, show
+from steps.archive.shown import Shown, as_sentence, gpu_tone, show
 from steps.contracts.traced import AllocatedTo, TracedGpu, TracedHolder, TracedNode
 from steps.decide.wording import say_bytes, say_ratio
 
@@ -79,8 +79,8 @@ def _gpu(gpu: TracedGpu) -> GpuRow:
         index=gpu.index,
         uuid=gpu.uuid,
         headline=Shown(gpu.headline.value, gpu_tone(gpu.headline)),
-        reason=gpu.reason,
-        remedy=gpu.remedy,
+        reason=as_sentence(gpu.reason),
+        remedy=None if gpu.remedy is None else as_sentence(gpu.remedy),
         findings=tuple(Shown(_finding(f.gpu_class.value, f.detail, f.remedy), gpu_tone(f.gpu_class)) for f in gpu.findings),
         given_to=show(gpu.allocated_to, _given_to),
         used=show(gpu.used_bytes, say_bytes),
@@ -94,7 +94,7 @@ def _gpu(gpu: TracedGpu) -> GpuRow:
 
 
 def _finding(gpu_class: str, detail: str, remedy: str | None) -> str:
-    return f"{gpu_class}: {detail}" + (f" Remedy: {remedy}" if remedy else "")
+    return f"{gpu_class}: {as_sentence(detail)}" + (f" Remedy: {as_sentence(remedy)}" if remedy else "")
 
 
 def _given_to(given: tuple[AllocatedTo, ...]) -> str:

@@ -59,7 +59,7 @@ def read_gpu(gpu: TracedGpu, pod_uid: str) -> Reading:
     if busy is not None:
         return _attributed(gpu, pod_uid, busy)
     if gpu.headline in UNREADABLE:
-        return _reading(gpu, Sign.UNKNOWN, f"{gpu.headline.value}: {gpu.reason}", State.ERROR)
+        return _reading(gpu, Sign.UNKNOWN, f"is {gpu.headline.value}: {gpu.reason}", State.ERROR)
     if gap := _gap(gpu):
         return gap
     if _positive(gpu.utilisation_ratio) is None:

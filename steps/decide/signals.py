@@ -175,7 +175,10 @@ def _work_words(gpus: Sequence[_Named], working: Sample[bool]) -> str:
     busy = [named for named in gpus if named.reading.sign is Sign.LIFE]
     if busy:
         first = f"{busy[0].name} shows {busy[0].reading.words}"
-        return f"its GPU worked: {first}" if len(gpus) == 1 else f"{len(busy)} of its {len(gpus)} GPUs worked: {first}"
+        if len(gpus) == 1:
+            return f"its GPU worked: {first}"
+        how_many = f"all its {len(gpus)}" if len(busy) == len(gpus) else f"{len(busy)} of its {len(gpus)}"
+        return f"{how_many} GPUs worked: {first}"
     if working.known() is None:
         return f"whether its GPUs worked is not known: {working.reason}"
     if not gpus:
