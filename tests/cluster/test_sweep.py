@@ -18,6 +18,7 @@ from tests.cluster.lab.kubectl import Json
 from tests.cluster.lab.lab import Lab
 from tests.cluster.scene import TEAM, Run
 from tests.cluster.steps_pod import run_step
+from tests.cluster.twin import acting_sweep, outline
 from tests.cluster.world import deployment_identity, devices_of, metrics_absent, processes_holding
 
 pytestmark = pytest.mark.cluster
@@ -172,3 +173,11 @@ def test_restore_brings_the_count_back(story: Story, lab: Lab) -> None:
     assert scene.replicas(lab, "a") == 1, told
     assert scene.wait_running(lab, "a")["metadata"]["uid"]
     assert lab.kubectl.get("configmap", f"gpu-reclaim-intent-{story.a_uid}", lab.namespace) is None
+
+
+def test_the_local_runner_comes_to_the_same_phases_verdicts_and_reasons(story: Story, tmp_path: Path) -> None:
+    twin = acting_sweep(tmp_path)
+    assert outline(story.acted.record) == outline(twin.record)
+    for session in ("a", "b"):
+        real, local = story.acted.decision(session), twin.decision(session)
+        assert (real.verdict, real.reason, real.acts) == (local.verdict, local.reason, local.acts), session
