@@ -44,7 +44,7 @@ NAMESPACE_VARIABLE: Final = "GPU_RECLAIM_NAMESPACE"
 class SimulatedOutside:
     """Implements steps.contracts.ports.Outside over one state file."""
 
-    origin: Final = Origin.SIMULATED
+    origin = Origin.SIMULATED
 
     def __init__(self, state_path: str, environ: Mapping[str, str]) -> None:
         self.environment: Mapping[str, str] = environ

@@ -29,7 +29,7 @@ class StateFile:
 
     @contextmanager
     def open(self) -> Iterator[World]:
-        """The world, settled at its own time, for one change; written back only if something changed."""
+        """The world for one look or one change. A change is settled and written back; what is on disk is settled already."""
         with self._locked():
             before = self._read()
             try:
@@ -37,10 +37,9 @@ class StateFile:
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise BadInput(f"{self._path} is no simulated world: {error}; make it again with `gpu-reclaim demo`") from error
             yield world
-            settle(world)
-            after = msgspec.json.encode(world)
-            if after != before:
-                self._replace(after)
+            if msgspec.json.encode(world) != before:
+                settle(world)
+                self._replace(msgspec.json.encode(world))
 
     def _read(self) -> bytes:
         try:
