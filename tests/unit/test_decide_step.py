@@ -1,0 +1,112 @@
+"""The step decide: what it keeps, what it hands on, and what it does when another sweep was faster."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from steps.contracts.cluster_facts import ClusterFacts
+from steps.contracts.decision import Decisions, Reason, StopOrder, Verdict
+from steps.contracts.declaration import Inputs
+from steps.contracts.document import decode, encode
+from steps.contracts.errors import BadInput, Exit, SourceUnavailable
+from steps.contracts.traced import Traced
+from steps.decide.declaration import STEP
+from steps.decide.policy import parse_policy, policy_hash
+from steps.decide.step import run
+from tests.unit.judging import Sweep, gpu, node, stamp
+from tests.unit.outside_double import FakeMemory, FakeOutside
+
+POLICY = b"mode: act\nnamespaces: [team]\nidle_after_s: 1800\nminimum_age_s: 1800\n"
+
+
+def inputs(folder: Path, sweep: Sweep | None = None, *, policy: bytes = POLICY, dry_run: str = "false") -> Inputs:
+    sweep = sweep or Sweep()
+    names = tuple(one.node for one in sweep.nodes)
+    cluster = ClusterFacts(stamp=stamp(), nodes=names, pods=tuple(sweep.pods), sessions=tuple(sweep.sessions), waiters=())
+    (folder / "cluster.json").write_bytes(encode(cluster))
+    (folder / "traced.json").write_bytes(encode(Traced(stamp=stamp(), nodes=tuple(sweep.nodes))))
+    (folder / "policy.yaml").write_bytes(policy)
+    values = {
+        "run": "sweep-2",
+        "run-uid": "1111-2222",
+        "shard": "0",
+        "dry-run": dry_run,
+        "policy": str(folder / "policy.yaml"),
+        "cluster": str(folder / "cluster.json"),
+        "traced": str(folder / "traced.json"),
+    }
+    return Inputs(STEP, values, {name: str(folder / f"out-{name}.json") for name in ("orders", "decisions")})
+
+
+def orders(folder: Path) -> tuple[StopOrder, ...]:
+    return msgspec.json.decode((folder / "out-orders.json").read_bytes(), type=tuple[StopOrder, ...])
+
+
+def decided(folder: Path) -> Decisions:
+    return decode((folder / "out-decisions.json").read_bytes(), Decisions, "decisions")
+
+
+def outside_that_saw_it_idle() -> FakeOutside:
+    memory = msgspec.structs.replace(Sweep().remembered(), policy_hash=policy_hash(parse_policy(POLICY, "policy.yaml")))
+    return FakeOutside(memory_store=FakeMemory(kept=memory, version=7))
+
+
+def test_an_acting_decision_is_kept_for_stop_and_ordered(tmp_path: Path) -> None:
+    outside = outside_that_saw_it_idle()
+    assert run(inputs(tmp_path), outside) is Exit.DONE
+    (order,) = orders(tmp_path)
+    (kept,) = outside.decision_store.kept
+    assert [one.decision_id for one in kept.decisions] == [order.decision]
+    assert decided(tmp_path).decisions == kept.decisions
+    assert outside.memory_store.version == 8
+
+
+def test_a_dry_run_orders_nothing_keeps_nothing_and_remembers(tmp_path: Path) -> None:
+    outside = outside_that_saw_it_idle()
+    run(inputs(tmp_path, dry_run="true"), outside)
+    assert (orders(tmp_path), outside.decision_store.kept) == ((), [])
+    assert [(one.verdict, one.reason) for one in decided(tmp_path).decisions] == [(Verdict.RECLAIM, Reason.DRY_RUN)]
+    assert outside.memory_store.version == 8
+
+
+def test_only_acting_decisions_are_kept_for_stop(tmp_path: Path) -> None:
+    outside = outside_that_saw_it_idle()
+    run(inputs(tmp_path, Sweep(nodes=[node(gpu(sm=0.8))])), outside)
+    assert outside.decision_store.kept == []
+    assert orders(tmp_path) == ()
+
+
+def test_whoever_lost_the_race_for_the_memory_orders_nothing(tmp_path: Path) -> None:
+    outside = outside_that_saw_it_idle()
+    outside.memory_store.moved_meanwhile = True
+    with pytest.raises(SourceUnavailable, match="another sweep may have judged the same shard"):
+        run(inputs(tmp_path), outside)
+    assert outside.decision_store.kept == []
+    assert not (tmp_path / "out-orders.json").exists()
+
+
+def test_the_first_sweep_under_a_changed_policy_stops_nothing_and_the_next_one_does(tmp_path: Path) -> None:
+    outside = outside_that_saw_it_idle()
+    changed = POLICY + b"max_stops_per_sweep: 2\n"
+    run(inputs(tmp_path, policy=changed), outside)
+    assert [one.reason for one in decided(tmp_path).decisions] == [Reason.NEW_POLICY]
+    again = inputs(tmp_path, policy=changed)
+    run(again, outside)
+    assert orders(tmp_path) == (), "a second try of the same run is still the forced dry run"
+
+
+def test_a_broken_policy_stops_the_step_before_anything_is_remembered(tmp_path: Path) -> None:
+    outside = outside_that_saw_it_idle()
+    with pytest.raises(BadInput, match=r"policy\.yaml line 1: mode is 'maybe'"):
+        run(inputs(tmp_path, policy=b"mode: maybe\nnamespaces: []\n"), outside)
+    assert outside.memory_store.version == 7
+
+
+def test_equal_inputs_give_equal_bytes(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        run(inputs(folder), outside_that_saw_it_idle())
+    for name in ("out-orders.json", "out-decisions.json"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
