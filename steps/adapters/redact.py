@@ -19,13 +19,15 @@ _WHOLE_VALUE: Final = re.compile(rf"(-{{0,2}}[\w.-]*{_SECRET_NAME}[\w.-]*=).+", 
 _SCHEME: Final = re.compile(r"\b(bearer|basic)\s+\S+", re.IGNORECASE)
 _USERINFO: Final = re.compile(r"[^\s/@:\"']+:[^\s/@\"']+@")
 _KNOWN_SHAPE: Final = re.compile(r"(?:hf_|sk-|gh[opsur]_|github_pat_|glpat-|xox[abp]-|AKIA|eyJ)[\w.+/=-]{8,}")
+_LONG_ID: Final = re.compile(r"\b([0-9a-f]{8})(?:(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{16,})\b")
 
 
 def redact_command(arguments: Sequence[str]) -> str:
     """The arguments joined by blanks, secrets replaced by `***`, cut to 256 characters.
 
     Hidden are: values of flags and variables whose names speak of secrets (`--token=x`, `--password x`, `HF_KEY=x`, also
-    inside the text of `sh -c`), `user:password@`, values of authorization schemes, and known shapes of tokens.
+    inside the text of `sh -c`), `user:password@`, values of authorization schemes, and known shapes of tokens. UUIDs and long
+    hexadecimal ids keep their first 8 characters: enough to tell two apart, and 64 whole ones would not fit a node's parcel.
     """
     shown = []
     hide_next = False
@@ -43,4 +45,4 @@ def _redact_one(argument: str) -> str:
     text = _ASSIGNED.sub(rf"\g<1>{MASK}", text)
     text = _FLAG_INSIDE.sub(rf"\g<1>{MASK}", text)
     text = _USERINFO.sub(f"{MASK}@", text)
-    return _KNOWN_SHAPE.sub(MASK, text)
+    return _LONG_ID.sub(r"\1…", _KNOWN_SHAPE.sub(MASK, text))

@@ -32,6 +32,7 @@ def keep_relevant(
 ) -> Kept:
     """All but the plain zombies and the connections of pods that were given no GPU and hold none.
 
+    Processes of one cgroup stand side by side: so their long lines compress, which look back 32 KiB only.
     If the allocations are not known, every pod may have been given one: then only zombies beyond MAX_ZOMBIES are left out.
     """
     pods = _gpu_pods(processes, allocations)
@@ -39,7 +40,7 @@ def keep_relevant(
     relevant = [process.pid for process in zombies if pods is None or pods & pods_in(_lines(process))]
     left_out = {process.pid for process in zombies} - set(relevant[:MAX_ZOMBIES])
     return Kept(
-        processes=tuple(process for process in processes if process.pid not in left_out),
+        processes=tuple(sorted((one for one in processes if one.pid not in left_out), key=lambda one: (_lines(one), one.pid))),
         sockets=_kept_sockets(sockets, pods),
         visibility=_with_remark(visibility, len(relevant)),
     )

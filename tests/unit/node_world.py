@@ -1,204 +1,140 @@
-"""Builders for facts of a node: the ordinary is supplied, a test names what deviates."""
+"""A node that is not there: readers that answer what they are given, one answer a look, and builders of ordinary facts."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from steps.contracts.cluster_facts import ContainerFacts, Phase, PodFacts
-from steps.contracts.document import Origin, Sample, Stamp
+from steps.contracts.document import Origin, Sample
 from steps.contracts.node_facts import (
-    Activity,
     Allocation,
-    Driver,
     GpuFacts,
-    GpuMemory,
-    GpuProcess,
-    Health,
     Hold,
     HoldVia,
-    Layout,
-    MemoryAccounting,
-    NodeFacts,
-    ProcessActivity,
     ProcessFacts,
-    ProcessKind,
     Scan,
     SocketFacts,
     Visibility,
     VisibilityLevel,
 )
+from steps.contracts.ports import DeviceNode, GpuReading, ProcessScan
+from tests.unit.fake_nvml import FakeClock, FakeGpu, FakeNvml, read
 
-MIB: Final = 1024 * 1024
-NOON: Final = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
-NODE: Final = "node-a"
-GPU_A: Final = "GPU-aaaaaaaa-0000-4000-8000-000000000001"
-GPU_B: Final = "GPU-bbbbbbbb-0000-4000-8000-000000000002"
-POD_A: Final = "11111111-aaaa-4bbb-8ccc-000000000001"
-POD_B: Final = "22222222-aaaa-4bbb-8ccc-000000000002"
-CONTAINER_A: Final = "a" * 64
-CONTAINER_B: Final = "b" * 64
+T = TypeVar("T")
+
+POD = "11112222-3333-4444-5555-666677778888"
+CGROUP = f"0::/kubepods/burstable/pod{POD}/{'ab' * 32}"
+FULL = Visibility(level=VisibilityLevel.FULL)
 
 
-def unknown(reason: str = "not built") -> Sample[Any]:
-    return Sample.absent(reason)
+def reading(*gpus: FakeGpu) -> GpuReading:
+    """What the real NVML code makes of these GPUs."""
+    return read(FakeNvml(*gpus))
 
 
-def measured(value: Any) -> Sample[Any]:
-    """None becomes unknown: a builder's shorthand, for tests only."""
-    return unknown("not available") if value is None else Sample.measured(value)
-
-
-def cgroup_of(pod: str = POD_A, container: str = CONTAINER_A) -> tuple[str, ...]:
-    slice_name = f"kubepods-burstable-pod{pod.replace('-', '_')}.slice"
-    return (f"0::/kubepods.slice/kubepods-burstable.slice/{slice_name}/cri-containerd-{container}.scope",)
-
-
-def process(pid: int = 4001, cgroup: tuple[str, ...] | None = cgroup_of(), **other: Any) -> ProcessFacts:
-    """A live process with the first GPU's node open; start time follows from the PID."""
-    given: dict[str, Any] = {
-        "start_time_ticks": 1000 + pid,
-        "parent_pid": 1,
-        "process_group": pid,
-        "session_id": pid,
-        "state": "S",
-        "name": "python3",
-        "executable": Sample.measured("/usr/bin/python3"),
-        "command": unknown(),
-        "threads": 1,
-        "holds": (hold(),),
-        "adopted": unknown("PPid 1 alone says nothing"),
-        "samples_in_state": 4,
-    }
-    return ProcessFacts(pid=pid, cgroup=measured(cgroup), **{**given, **other})
-
-
-def hold(device: str = "nvidia0", gpu: str | None = GPU_A, via: HoldVia = HoldVia.DESCRIPTOR, **other: Any) -> Hold:
-    return Hold(device=device, gpu_uuid=gpu, via=via, **other)
-
-
-def listed(pid: int = 4001, mib: int | None = 8000, kind: ProcessKind = ProcessKind.COMPUTE) -> GpuProcess:
-    return GpuProcess(pid=pid, used_memory_bytes=measured(None if mib is None else mib * MIB), kinds=(kind,))
-
-
-def moment(used_mib: int | None = 0, util: float | None = 0.0, sm: float | None = None, graphics: float | None = None) -> Activity:
-    return Activity(
-        taken_at=NOON,
-        used_bytes=measured(None if used_mib is None else used_mib * MIB),
-        utilisation_ratio=measured(util),
-        sm_active_ratio=measured(sm),
-        graphics_active_ratio=measured(graphics),
+def process(
+    pid: int = 7, *, state: str = "S", start: int = 100, cgroup: str = CGROUP, device: str | None = "nvidia0"
+) -> ProcessFacts:
+    holds = () if device is None else (Hold(device=device, gpu_uuid="GPU-a", via=HoldVia.DESCRIPTOR),)
+    return ProcessFacts(
+        pid=pid,
+        start_time_ticks=start,
+        parent_pid=1,
+        process_group=pid,
+        session_id=pid,
+        state=state,
+        name="python3",
+        executable=Sample.measured("/usr/bin/python3"),
+        command=Sample.measured("python3 train.py"),
+        threads=1,
+        cgroup=Sample.measured((cgroup,)),
+        holds=holds,
+        adopted=Sample.measured(False),
     )
 
 
-def memory(
-    used_mib: int | None = 0, total_mib: int | None = 81920, reserved_mib: int | None = None, accounting: str = "v2"
-) -> GpuMemory:
-    return GpuMemory(
-        accounting=MemoryAccounting(accounting),
-        total_bytes=measured(None if total_mib is None else total_mib * MIB),
-        used_bytes=measured(None if used_mib is None else used_mib * MIB),
-        free_bytes=unknown(),
-        reserved_bytes=measured(None if reserved_mib is None else reserved_mib * MIB),
+def space(count: int | None, name: str = "4026532000", cgroup: str = CGROUP) -> SocketFacts:
+    established: Sample[int] = Sample.error("not readable") if count is None else Sample.measured(count)
+    return SocketFacts(network_namespace=name, cgroup=(cgroup,), established=established)
+
+
+def scan(
+    *processes: ProcessFacts,
+    sockets: Sample[tuple[SocketFacts, ...]] | None = None,
+    visibility: Visibility = FULL,
+) -> ProcessScan:
+    empty: Sample[tuple[SocketFacts, ...]] = Sample.measured(())
+    return ProcessScan(
+        boot_id=Sample.measured("boot"),
+        visibility=visibility,
+        processes=processes,
+        sockets=empty if sockets is None else sockets,
     )
 
 
-def gpu(
-    uuid: str = GPU_A,
-    *,
-    used_mib: int | None = 0,
-    processes: Sequence[GpuProcess] | None = (),
-    activity: Sequence[Activity] | None = None,
-    figures: Sequence[ProcessActivity] | None = None,
-    samples: int = 4,
-    index: int = 0,
-    **other: Any,
-) -> GpuFacts:
-    given: dict[str, Any] = {
-        "name": unknown(),
-        "minor_number": Sample.measured(index),
-        "pci_bus_id": unknown(),
-        "health": Health.OK,
-        "memory": memory(used_mib),
-        "process_layout": Layout.PLAUSIBLE,
-    }
-    rest = (
-        "power_w",
-        "energy_j",
-        "temperature_c",
-        "sm_clock_mhz",
-        "performance_state",
-        "persistence_mode",
-        "mig_mode",
-        "mps_active",
-        "accounting_mode",
-    )
-    given.update({name: unknown() for name in rest})
-    return GpuFacts(
-        uuid=uuid,
-        index=index,
-        activity=(moment(used_mib),) * samples if activity is None else tuple(activity),
-        process_activity=measured(None if figures is None else tuple(figures)),
-        processes=measured(None if processes is None else tuple(processes)),
-        **{**given, **other},
+def given(*pods: str) -> Sample[tuple[Allocation, ...]]:
+    return Sample.measured(
+        tuple(Allocation(device_id="GPU-a", resource="nvidia.com/gpu", pod_uid=pod, container="main") for pod in pods)
     )
 
 
-def facts(
-    gpus: Sequence[GpuFacts] | None = None,
-    processes: Sequence[ProcessFacts] = (),
-    *,
-    allocations: Sequence[Allocation] | None = (),
-    sockets: Sequence[SocketFacts] | None = (),
-    at: datetime = NOON,
-    **other: Any,
-) -> NodeFacts:
-    """Four looks over 90 s, everything readable."""
-    given: dict[str, Any] = {
-        "node": NODE,
-        "boot_id": Sample.measured("boot-1"),
-        "scan": Scan.FULL,
-        "samples": 4,
-        "span_s": 90.0,
-        "visibility": Visibility(level=VisibilityLevel.FULL),
-        "driver": Driver(driver_version=unknown(), nvml_version=unknown(), cuda_version=unknown()),
-        "pci_gpu_count": unknown(),
-    }
-    return NodeFacts(
-        stamp=Stamp(made_by="test", made_at=at, origin=Origin.SIMULATED),
-        gpus=Sample.measured((gpu(),) if gpus is None else tuple(gpus)),
-        processes=tuple(processes),
-        allocations=measured(None if allocations is None else tuple(allocations)),
-        sockets=measured(None if sockets is None else tuple(sockets)),
-        **{**given, **other},
-    )
+@dataclass
+class World:
+    """Fits Outside as far as a look uses it. Each list is used up one answer a look; the last answer repeats."""
+
+    readings: list[GpuReading]
+    scans: list[ProcessScan]
+    allocated: Sample[tuple[Allocation, ...]] = field(default_factory=lambda: given(POD))
+    nodes: Sample[tuple[DeviceNode, ...]] | None = None
+    clock: FakeClock = field(default_factory=FakeClock)
+    origin: Origin = Origin.REAL
+    environment: Mapping[str, str] = field(default_factory=dict)
+    asked: list[tuple[tuple[str, ...], tuple[int, ...], Scan]] = field(default_factory=list)
+
+    def gpus(self) -> "GpuAnswers":
+        return GpuAnswers(self)
+
+    def processes(self) -> "ProcessAnswers":
+        return ProcessAnswers(self)
+
+    def allocations(self) -> "AllocationAnswer":
+        return AllocationAnswer(self.allocated)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"a look does not need {name}")
 
 
-def allocation(device: str = GPU_A, pod: str = POD_A) -> Allocation:
-    return Allocation(device_id=device, resource="nvidia.com/gpu", pod_uid=pod, container="main")
+@dataclass
+class GpuAnswers:
+    world: World
+
+    def read(self) -> GpuReading:
+        return _next(self.world.readings)
 
 
-def partial(unreadable: int = 1) -> Visibility:
-    return Visibility(level=VisibilityLevel.PARTIAL, reasons=("EACCES on fd",), unreadable_processes=unreadable)
+@dataclass
+class ProcessAnswers:
+    world: World
+
+    def devices(self, gpus: Sequence[GpuFacts]) -> Sample[tuple[DeviceNode, ...]]:
+        if self.world.nodes is not None:
+            return self.world.nodes
+        whole = [gpu for gpu in gpus if gpu.parent_uuid is None]
+        return Sample.measured(
+            tuple(DeviceNode(name=f"nvidia{n}", major=195, minor=n, gpu_uuid=gpu.uuid) for n, gpu in enumerate(whole))
+        )
+
+    def scan(self, devices: Sequence[DeviceNode], also: Sequence[int], scan: Scan) -> ProcessScan:
+        self.world.asked.append((tuple(node.name for node in devices), tuple(also), scan))
+        return _next(self.world.scans)
 
 
-def blind() -> Visibility:
-    return Visibility(level=VisibilityLevel.BLIND, reasons=("another PID namespace than the node's",))
+@dataclass
+class AllocationAnswer:
+    answer: Sample[tuple[Allocation, ...]]
+
+    def read(self) -> Sample[tuple[Allocation, ...]]:
+        return self.answer
 
 
-def pod(
-    uid: str = POD_A, containers: Sequence[str] = (CONTAINER_A,), *, terminating_s: float | None = None, **other: Any
-) -> PodFacts:
-    given: dict[str, Any] = {
-        "name": f"pod-{uid[:4]}",
-        "namespace": "team",
-        "node": NODE,
-        "phase": Phase.RUNNING,
-        "created_at": NOON - timedelta(days=1),
-        "started_at": NOON - timedelta(days=1),
-        "deletion_requested_at": None if terminating_s is None else NOON - timedelta(seconds=terminating_s),
-        "grace_s": 30,
-        "gpus_requested": 1,
-        "containers": (ContainerFacts(name="main", container_ids=tuple(containers)),),
-        "owner_uid": f"session-{uid[:4]}",
-    }
-    return PodFacts(uid=uid, **{**given, **other})
+def _next(answers: list[T]) -> T:
+    return answers[0] if len(answers) == 1 else answers.pop(0)

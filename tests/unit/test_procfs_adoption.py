@@ -32,7 +32,7 @@ def leader(pid: int, start: int = 100, state: str = "S", session: int | None = N
 
 
 def test_with_its_leaders_and_a_parent_of_its_own_alive_there_is_no_sign() -> None:
-    family = around(leader(20), leader(30), leader(30, session=20))
+    family = around(session_leader=leader(20), group_leader=leader(30), parent=leader(30, session=20))
     assert adopted(process(group=30, session=20), family, TICKS).known() is False
 
 

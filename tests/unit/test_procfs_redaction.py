@@ -50,6 +50,18 @@ def test_what_is_no_secret_is_shown() -> None:
     assert redact_command(plain) == " ".join(plain)
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("-f kernel-1a2b3c4d-0000-4000-8000-00000000abcd.json", "-f kernel-1a2b3c4d….json"),
+        ("--rev 0123456789abcdef01234567", "--rev 01234567…"),
+        ("--rev 0123456789abcdef0123456", "--rev 0123456789abcdef0123456"),
+    ],
+)
+def test_long_random_ids_keep_their_beginning(text: str, shown: str) -> None:
+    assert redact_command(["x", text]) == f"x {shown}"
+
+
 def test_a_flag_after_a_secret_flag_is_not_swallowed() -> None:
     assert redact_command(["x", "--password", "--secret", SECRET]) == "x --password --secret ***"
 
