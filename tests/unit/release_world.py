@@ -12,7 +12,7 @@ from steps.contracts.node_facts import GpuFacts, NodeFacts
 from steps.contracts.release import DeviceRelease, Release
 from steps.contracts.stop_receipt import StopReceipt
 from steps.verify.watch import Task, watch
-from tests.unit.node_world import CONTAINER_B, GPU_A, NODE, NOON, POD_A, POD_B, allocation, cgroup_of, facts, gpu, listed, process
+from tests.unit.trace_world import CONTAINER_B, GPU_A, NODE, NOON, POD_A, POD_B, allocation, cgroup_of, facts, gpu, listed, process
 
 OWNER = OwnerRef(api_version="apps/v1", kind="Deployment", namespace="team", name="notebook", uid="session-a")
 Node = Callable[[float], NodeFacts]

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from steps.contracts.document import Sample
@@ -10,7 +11,8 @@ from steps.contracts.errors import BadInput
 from steps.contracts.node_facts import Health, Layout, NodeFacts, Scan
 from steps.contracts.release import ReleaseVerdict
 from steps.contracts.traced import GpuClass
-from tests.unit.node_world import (
+from tests.unit.release_world import free, ghost, held, judged_pod, one_look, only, receipt, taken, until, watched
+from tests.unit.trace_world import (
     CONTAINER_B,
     GPU_A,
     GPU_B,
@@ -29,7 +31,6 @@ from tests.unit.node_world import (
     partial,
     process,
 )
-from tests.unit.release_world import free, ghost, held, judged_pod, one_look, only, receipt, taken, until, watched
 
 FOREVER = float("inf")
 
@@ -173,14 +174,9 @@ def test_a_ghost_that_starts_late_is_watched_for_its_sixty_seconds() -> None:
 
 
 def test_a_verify_that_starts_late_still_needs_three_samples_over_sixty_seconds() -> None:
-    stop = receipt()
-    late = NOON - timedelta(seconds=500)
-    release, after_s = watched(ghost, stop=type(stop)(**{**fields(stop), "acted_at": late}), interval_s=30)
+    long_ago = msgspec.structs.replace(receipt(), acted_at=NOON - timedelta(seconds=500))
+    release, after_s = watched(ghost, stop=long_ago, interval_s=30)
     assert (release.verdict, after_s) == (ReleaseVerdict.LEAKED, 60)
-
-
-def fields(document: Any) -> dict[str, Any]:
-    return {name: getattr(document, name) for name in document.__struct_fields__}
 
 
 def test_two_samples_sixty_seconds_apart_are_not_three() -> None:
