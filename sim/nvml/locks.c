@@ -26,13 +26,13 @@ static int lock_count;
 
 static int read_locks(void) {
     FILE *file = fopen("/proc/locks", "re");
-    char line[256], kind[16], access[16];
+    char line[256], kind[16];
     unsigned pid, major_number, minor_number;
     unsigned long long inode;
     if (!file) return 0;
     for (lock_count = 0; lock_count < MAX_LOCKS && fgets(line, sizeof line, file);) {
-        if (sscanf(line, "%*d: %15s %*s %15s %u %x:%x:%llu", kind, access, &pid, &major_number, &minor_number, &inode) != 6) continue;
-        if (strcmp(kind, "FLOCK") || strcmp(access, "WRITE")) continue;
+        if (sscanf(line, "%*d: %15s %*s %*s %u %x:%x:%llu", kind, &pid, &major_number, &minor_number, &inode) != 5) continue;
+        if (strcmp(kind, "FLOCK")) continue;
         locks[lock_count++] = (struct lock){pid, makedev(major_number, minor_number), (ino_t)inode};
     }
     fclose(file);

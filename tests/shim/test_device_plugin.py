@@ -1,8 +1,11 @@
 """The device plugin against a kubelet that is not there: registration, health, allocation, a kubelet that starts again."""
 
 import contextlib
+import json
 import re
+import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent import futures
@@ -16,7 +19,7 @@ from sim.node.device_plugin import AUTHORITY, KUBELET_SOCKET, SOCKET, Plugin
 from sim.node.deviceplugin_api import DEVICE_PLUGIN, MESSAGE, MESSAGES, REGISTRATION
 from sim.node.state import GPU_IS_LOST, State, ordinary_node
 from sim.node.state_file import write_state
-from tests.shim.conftest import eventually
+from tests.shim.conftest import ROOT, eventually
 
 CALL_S = 5.0
 
@@ -193,3 +196,17 @@ def test_names_and_numbers_are_those_the_kubelet_publishes() -> None:
     for name, fields in MESSAGES.items():
         for word, number, kind in fields:
             assert published[name][word] == (number, "map<string, string>" if kind == "map" else kind)
+
+
+def test_the_daemon_ends_on_sigterm(folder: Path, kubelet: FakeKubelet, tmp_path: Path) -> None:
+    words = ["-m", "sim.node.device_plugin", "--folder", str(folder), "--plugin-folder", str(tmp_path / "plugins")]
+    with subprocess.Popen([sys.executable, *words], cwd=ROOT, stderr=subprocess.PIPE, text=True) as daemon:
+        eventually(lambda: len(kubelet.registered) == 1, "it registered")
+        daemon.send_signal(signal.SIGTERM)
+        _, said = daemon.communicate(timeout=CALL_S * 2)
+    assert daemon.returncode == 0
+    assert [json.loads(line)["event"] for line in said.splitlines()] == [
+        "device_plugin.devices",
+        "device_plugin.registered",
+        "device_plugin.ended",
+    ]

@@ -38,9 +38,11 @@ def test_two_processes_add_up(node: Node, start: Start) -> None:
     assert (node.used(), node.listed()) == (120 * MIB, {one.pid: 100 * MIB, other.pid: 20 * MIB})
 
 
-def test_a_killed_process_gives_its_memory_back_at_once(node: Node, start: Start) -> None:
+def test_a_session_that_ignores_sigterm_gives_its_memory_back_when_it_is_killed(node: Node, start: Start) -> None:
     worker = start("--mib", "1000", "--on-term", "ignore")
     worker.process.send_signal(signal.SIGTERM)
+    worker.order("busy")
+    eventually(lambda: node.nvml.nvmlDeviceGetUtilizationRates(node.handle()).gpu == 95, "it lives on and obeys")
     assert node.used() == 1000 * MIB
     worker.process.kill()
     worker.process.wait(PATIENCE_S)
@@ -184,13 +186,18 @@ def test_a_reader_that_asks_at_the_same_moment_is_not_taken_for_a_holder(node: N
         assert (node.used(), node.listed()) == (0, {})
 
 
-def test_files_that_are_no_allocation_are_left_out(node: Node) -> None:
+def test_files_that_are_no_allocation_are_left_out(node: Node, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = node.folder / "memory" / node.uuid
-    (folder / "elsewhere").symlink_to("/etc/hostname")
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "locked"
+    (folder / "512.link").symlink_to(elsewhere)
     (folder / "512.folder").mkdir()
-    with (folder / "not-bytes.x").open("wb") as strange, (folder / ".512.hidden").open("wb") as hidden:
-        fcntl.flock(strange, fcntl.LOCK_EX)
-        fcntl.flock(hidden, fcntl.LOCK_EX)
+    with (
+        elsewhere.open("wb") as other,
+        (folder / "not-bytes.x").open("wb") as strange,
+        (folder / ".512.hidden").open("wb") as hidden,
+    ):
+        for file in (other, strange, hidden):
+            fcntl.flock(file, fcntl.LOCK_EX)
         assert (node.used(), node.listed()) == (0, {})
 
 
