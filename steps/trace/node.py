@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+import msgspec
+
 from steps.contracts.cluster_facts import Phase, PodFacts
 from steps.contracts.document import Sample
 from steps.contracts.node_facts import Allocation, GpuFacts, NodeFacts, VisibilityLevel
@@ -12,6 +14,7 @@ from steps.contracts.traced import (
     Attribution,
     Finding,
     GpuClass,
+    PodConnections,
     TracedGpu,
     TracedHolder,
     TracedNode,
@@ -48,8 +51,13 @@ def trace_node(facts: NodeFacts, pods: Sequence[PodFacts] | None, *, now: dateti
         boot_id=facts.boot_id,
         problem=problem,
         gpus=traced + lost,
-        connections=connections_of(facts.sockets, index),
+        connections=_dated(connections_of(facts.sockets, index), facts.stamp.made_at),
     )
+
+
+def _dated(connections: Sample[tuple[PodConnections, ...]], made_at: datetime) -> Sample[tuple[PodConnections, ...]]:
+    """With the time of the facts where the reading has none of its own: outside its document nothing else says it."""
+    return connections if connections.taken_at is not None else msgspec.structs.replace(connections, taken_at=made_at)
 
 
 def silent_node(node: str, problem: str) -> TracedNode:
