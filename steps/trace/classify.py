@@ -174,6 +174,8 @@ def _gap(view: View) -> str | None:
     """The first input of a ghost verdict that is not known."""
     if view.held.listed is None:
         return f"NVML's process list is not known: {view.gpu.processes.reason or view.gpu.processes.state.value}"
+    if view.gpu.memory.total_bytes.known() is None:
+        return "the device's total memory is not known, so the process list cannot be tested against it"
     nameless = [entry.pid for entry in view.held.listed if entry.used_memory_bytes.known() is None]
     if nameless:
         return f"NVML gives no memory figure for PID {nameless[0]}"

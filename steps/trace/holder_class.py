@@ -9,6 +9,7 @@ from steps.contracts.cluster_facts import PodFacts
 from steps.contracts.traced import Attribution, GpuClass
 from steps.trace.activity import Window, Work
 from steps.trace.holding import STUCK_SAMPLES, STUCK_SPAN_S, Holding
+from steps.trace.system_holders import may_be_system_holder
 
 RUNTIME_S: Final = 2 + 10
 DRIVER_S: Final = 5
@@ -94,6 +95,8 @@ def _zombie_threaded(holding: Holding, around: Surroundings) -> Judged | None:
 def _hidden(holding: Holding, around: Surroundings) -> Judged | None:
     if not holding.nvml_usable or holding.listed is not None:
         return None
+    if may_be_system_holder(holding.process, holding.owner):
+        return Judged(GpuClass.UNKNOWN, "NVML does not list it, and it may be one of the node's own services: not readable")
     ways = ", ".join(sorted({f"{hold.device} by {hold.via.value}" for hold in holding.holds}))
     return Judged(GpuClass.HIDDEN_HOLDER, f"holds {ways}, and NVML does not list it")
 

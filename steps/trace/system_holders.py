@@ -29,6 +29,14 @@ _NAMESPACES: Final = frozenset(
 )
 
 
+def may_be_system_holder(process: ProcessFacts, owner: Owner) -> bool:
+    """Executable or cgroup could not be read, and what is known does not rule out the allow-list: then it may not be accused."""
+    path = process.executable.known()
+    if path is None:
+        return owner.attribution in (Attribution.HOST, Attribution.UNKNOWN)
+    return process.cgroup.known() is None and PurePosixPath(path).name in _DAEMONS | _DISPLAYS
+
+
 def is_system_holder(process: ProcessFacts, owner: Owner) -> bool:
     """An executable of the list, started by the host's init or display, or in a pod of the operator's namespaces."""
     path = process.executable.known()
