@@ -9,15 +9,18 @@ from collections.abc import Sequence
 from typing import Final
 
 MAX_COMMAND_CHARACTERS: Final = 256
+MAX_ARGUMENT_CHARACTERS: Final = 1024
+"""No more of one argument is looked at: a process may have megabytes of them, and the patterns below are not linear."""
 MASK: Final = "***"
 
-_SECRET_NAME: Final = r"(?:token(?!iz)|passw|passphrase|pwd|secret|key|credential|auth|cookie|bearer|signature)"
-_FLAG_ALONE: Final = re.compile(rf"-{{1,2}}[\w.-]*{_SECRET_NAME}[\w.-]*", re.IGNORECASE)
-_ASSIGNED: Final = re.compile(rf"([\w.-]*{_SECRET_NAME}[\w.-]*[\"']?\s*[=:]\s*)(\"[^\"]*\"|'[^']*'|[^\s&;,\"']+)", re.IGNORECASE)
-_FLAG_INSIDE: Final = re.compile(rf"(--?[\w.-]*{_SECRET_NAME}[\w.-]*\s+)(\"[^\"]*\"|'[^']*'|[^\s\"'-]\S*)", re.IGNORECASE)
-_WHOLE_VALUE: Final = re.compile(rf"(-{{0,2}}[\w.-]*{_SECRET_NAME}[\w.-]*=).+", re.IGNORECASE | re.DOTALL)
+_NAME: Final = r"[\w.-]{0,48}(?:token(?!iz)|passw|passphrase|pwd|secret|key|credential|auth|cookie|bearer|signature)[\w.-]{0,48}"
+"""The name of something secret. Bounded, because an unbounded beginning makes the search quadratic."""
+_FLAG_ALONE: Final = re.compile(rf"-{{1,2}}{_NAME}", re.IGNORECASE)
+_ASSIGNED: Final = re.compile(rf"({_NAME}[\"']?\s{{0,8}}[=:]\s{{0,8}})(\"[^\"]*\"|'[^']*'|[^\s&;,\"']+)", re.IGNORECASE)
+_FLAG_INSIDE: Final = re.compile(rf"(--?{_NAME}\s{{1,8}})(\"[^\"]*\"|'[^']*'|[^\s\"'-]\S*)", re.IGNORECASE)
+_WHOLE_VALUE: Final = re.compile(rf"(-{{0,2}}{_NAME}=).+", re.IGNORECASE | re.DOTALL)
 _SCHEME: Final = re.compile(r"\b(bearer|basic)\s+\S+", re.IGNORECASE)
-_USERINFO: Final = re.compile(r"[^\s/@:\"']+:[^\s/@\"']+@")
+_USERINFO: Final = re.compile(r"[^\s/@:\"']{1,64}:[^\s/@\"']+@")
 _KNOWN_SHAPE: Final = re.compile(r"(?:hf_|sk-|gh[opsur]_|github_pat_|glpat-|xox[abp]-|AKIA|eyJ)[\w.+/=-]{8,}")
 _LONG_ID: Final = re.compile(r"\b([0-9a-f]{8})(?:(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{16,})\b")
 
@@ -29,11 +32,15 @@ def redact_command(arguments: Sequence[str]) -> str:
     inside the text of `sh -c`), `user:password@`, values of authorization schemes, and known shapes of tokens. UUIDs and long
     hexadecimal ids keep their first 8 characters: enough to tell two apart, and 64 whole ones would not fit a node's parcel.
     """
-    shown = []
+    shown: list[str] = []
     hide_next = False
-    for argument in arguments:
-        shown.append(MASK if hide_next and not _FLAG_ALONE.fullmatch(argument) else _redact_one(argument))
-        hide_next = _FLAG_ALONE.fullmatch(argument) is not None
+    for whole in arguments:
+        argument = whole[:MAX_ARGUMENT_CHARACTERS]
+        is_flag = _FLAG_ALONE.fullmatch(argument) is not None
+        shown.append(MASK if hide_next and not is_flag else _redact_one(argument))
+        hide_next = is_flag
+        if sum(map(len, shown)) > MAX_COMMAND_CHARACTERS or len(shown) > MAX_COMMAND_CHARACTERS:
+            break
     joined = " ".join(shown)
     return joined if len(joined) <= MAX_COMMAND_CHARACTERS else joined[: MAX_COMMAND_CHARACTERS - 3] + "..."
 

@@ -1,5 +1,7 @@
 """What a command line may say outside its node."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +73,13 @@ def test_a_long_command_is_cut_and_says_so(length: int) -> None:
     shown = redact_command(["x" * length])
     assert len(shown) == min(length, MAX_COMMAND_CHARACTERS)
     assert shown.endswith("...") is (length > MAX_COMMAND_CHARACTERS)
+
+
+@pytest.mark.parametrize("text", ["a" * 2_000_000, "-" * 2_000_000, "a:" * 1_000_000, "key=" * 500_000, "\n" * 2_000_000])
+def test_a_hostile_length_costs_no_time(text: str) -> None:
+    started = time.monotonic()
+    assert len(redact_command([text] * 4)) <= MAX_COMMAND_CHARACTERS
+    assert time.monotonic() - started < 5
 
 
 @given(st.lists(st.text(max_size=60), max_size=8))

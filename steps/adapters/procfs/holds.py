@@ -3,7 +3,8 @@
 Device numbers are compared, never names or inodes: a node that a runtime made inside a container is another inode with the
 same number, and fuser and lsof do not see it. A descriptor is not read as a link but asked by `stat` relative to the open
 directory: stricter, and the cheapest way there is. Such a stat can block on a hung network or FUSE filesystem, like every
-tool that asks for device numbers; the step's timeout then ends the look, and a node without facts is unknown, never idle.
+tool that asks for device numbers, and reading the mappings of a process waits for that process's memory lock. The step's
+timeout then ends the look, and a node without facts is unknown, never idle.
 """
 # Paths are strings in here: they are made thousands of times a look, and a Path costs as much as the call.
 # ruff: noqa: PTH116, PTH208
@@ -21,8 +22,9 @@ from steps.contracts.ports import DeviceNode
 Wanted = Mapping[int, tuple[DeviceNode, ...]]
 """Device number -> the nodes that have it (one, but for stand-ins that share a number)."""
 
-_SHARED: Final = (b"-s ", b"xs ")
-"""How the permissions of a shared mapping end. A driver's mapping is shared, whatever its file is called."""
+_MARKS: Final = (b"-s ", b"xs ", b"nvidia")
+"""What a line of interest holds: the end of a shared mapping's permissions (a driver's mapping is shared, whatever its file is
+called), or the name."""
 _NEVER_A_DEVICE: Final = (b"/SYSV", b"/dev/shm/", b"/memfd:", b"anon_inode:")
 
 
@@ -71,20 +73,23 @@ def by_mapping(task: str, wanted: Wanted) -> set[int]:
     A mapping line gives the node's inode, not its device number; the number is asked of the path as the process itself sees
     it (`root/`; map_files would need CAP_SYS_ADMIN). If nothing, or another file, is there now, the name decides.
     """
-    content = read(f"{task}/maps")
-    if b"nvidia" not in content and not any(mark in content for mark in _SHARED):
-        return set()
-    paths = {(path, inode) for path, inode in _mapped(content)}
+    paths = set(_mapped(read(f"{task}/maps")))
     return {number for path, inode in paths for number in _numbers_of(task, path, inode, wanted)}
 
 
 def _mapped(content: bytes) -> Iterator[tuple[bytes, int]]:
-    for line in content.splitlines():
-        fields = line.split(None, 5)
-        if len(fields) < 6 or not fields[5].startswith(b"/") or fields[5].startswith(_NEVER_A_DEVICE):
-            continue
-        if fields[1].endswith(b"s") or b"nvidia" in fields[5]:
-            yield fields[5], int(fields[4])
+    """Path and inode of the lines that can be a driver's: shared mappings, and whatever is called nvidia.
+
+    Lines are searched for, not split: nearly all of them are of no interest, and there are a hundred a process.
+    """
+    for mark in _MARKS:
+        at = content.find(mark)
+        while at >= 0:
+            start, end = content.rfind(b"\n", 0, at) + 1, content.find(b"\n", at)
+            fields = content[start : len(content) if end < 0 else end].split(None, 5)
+            if len(fields) == 6 and fields[5].startswith(b"/") and not fields[5].startswith(_NEVER_A_DEVICE):
+                yield fields[5], int(fields[4])
+            at = content.find(mark, end) if end >= 0 else -1
 
 
 def _numbers_of(task: str, path: bytes, inode: int, wanted: Wanted) -> Iterator[int]:
