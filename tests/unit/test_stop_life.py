@@ -9,9 +9,9 @@ from steps.contracts.document import Sample
 from steps.contracts.node_facts import NodeFacts, Scan, SocketFacts
 from steps.contracts.stop_receipt import Refusal
 from steps.stop.life import captured, sign_of_life
-from tests.unit import node_world
-from tests.unit.node_world import CONTAINER_A, GPU_A, NOON, POD_A
+from tests.unit import trace_world
 from tests.unit.stopping import Scene, judged_pod
+from tests.unit.trace_world import CONTAINER_A, GPU_A, NOON, POD_A
 
 DECISION = msgspec.structs.replace(
     Scene().decision,
@@ -22,18 +22,18 @@ DECISION = msgspec.structs.replace(
 
 def connected(established: int) -> SocketFacts:
     return SocketFacts(
-        network_namespace="net:[1]", cgroup=node_world.cgroup_of(POD_A, CONTAINER_A), established=Sample.measured(established)
+        network_namespace="net:[1]", cgroup=trace_world.cgroup_of(POD_A, CONTAINER_A), established=Sample.measured(established)
     )
 
 
 def capture(utilisation: float = 0.0, established: int = 0, **other: object) -> NodeFacts:
     """The pod's process holds its GPU; two ratios measured, sockets read."""
-    activity = [node_world.moment(2000, utilisation, utilisation, utilisation)] * 2
-    gpu = node_world.gpu(used_mib=2000, processes=(node_world.listed(mib=2000),), activity=activity)
-    given = node_world.facts(
+    activity = [trace_world.moment(2000, utilisation, utilisation, utilisation)] * 2
+    gpu = trace_world.gpu(used_mib=2000, processes=(trace_world.listed(mib=2000),), activity=activity)
+    given = trace_world.facts(
         [gpu],
-        [node_world.process()],
-        allocations=(node_world.allocation(),),
+        [trace_world.process()],
+        allocations=(trace_world.allocation(),),
         sockets=(connected(established),),
         at=NOON - timedelta(seconds=10),
     )

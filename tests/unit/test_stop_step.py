@@ -15,10 +15,10 @@ from steps.stop.declaration import STEP
 from steps.stop.step import run
 from tests.unit.api_double import NOON, Fault, Moment, forbidden, lost
 from tests.unit.cluster_world import SCALE
-from tests.unit.node_world import GPU_A, POD_A
 from tests.unit.reclaim_outside import inputs, outside
 from tests.unit.stopping import Scene, judged_pod
 from tests.unit.test_stop_life import capture
+from tests.unit.trace_world import GPU_A, POD_A
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/team/events"
 
