@@ -1,5 +1,6 @@
 """One Event on the owner of a stopped session: the memory came back, or it leaked. A failed Event fails nothing."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,10 +42,10 @@ def note_for(session: SessionEvidence, hand_overs: tuple[HandOver, ...]) -> Note
     return Note(receipt.owner, "GPUMemoryReturned", f"{count_of(len(devices), 'GPU')} back after the stop. {told}", warning=False)
 
 
-def tell(note: Note, events: EventSink) -> str | None:
+def tell(note: Note, events: Callable[[], EventSink]) -> str | None:
     """Record the Event once. Returns why it failed, for the list of what is missing."""
     try:
-        rejected = events.record(note.owner, note.reason, ACTION, note.text, warning=note.warning)
+        rejected = events().record(note.owner, note.reason, ACTION, note.text, warning=note.warning)
     except SourceUnavailable as error:
         return f"Event {note.reason} on {note.owner.namespace}/{note.owner.name}: {error}"
     if rejected is None:

@@ -142,7 +142,7 @@ def _hand_overs(sessions: tuple[SessionEvidence, ...], outside: Outside) -> tupl
 def _tell_owners(sessions: tuple[SessionEvidence, ...], hand_overs: tuple[HandOver, ...], outside: Outside) -> Iterator[str]:
     for session in sessions:
         note = note_for(session, hand_overs)
-        failure = None if note is None else tell(note, outside.events())
+        failure = None if note is None else tell(note, outside.events)
         if failure is not None:
             yield failure
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from steps.contracts.decision import Reason, Verdict
+from steps.contracts.document import State
 from steps.contracts.policy import Policy
 from steps.decide.cases import Case
 from steps.decide.kinds import Signal, required_of
@@ -63,8 +64,12 @@ def empty_hands_keep(case: Case, policy: Policy, now: datetime) -> Said | None:
 
 
 def too_young_keeps(case: Case, policy: Policy, now: datetime) -> Said | None:
-    """Setting up takes time, and a restarted pod starts anew. A pod that has not started has no age: too young as well."""
+    """Setting up takes time, and a restarted pod starts anew. A pod that has not started has no age: too young as well.
+
+    Where no pod was looked at there is no age to speak of; that is a gap, and silence_keeps speaks."""
     started = case.look.youngest_start.known()
+    if case.look.youngest_start.state is State.NOT_APPLICABLE:
+        return None
     if started is None:
         return Said(
             Verdict.KEEP,

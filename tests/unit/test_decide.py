@@ -112,6 +112,10 @@ def test_a_pod_that_nobody_looked_at_makes_the_session_unknown() -> None:
     assert (decision.verdict, decision.reason) == (Verdict.UNKNOWN, Reason.SIGNAL_UNKNOWN)
 
 
+def test_a_session_of_which_no_pod_was_looked_at_is_unknown_and_not_merely_young() -> None:
+    assert Sweep(pods=[]).decision().verdict is Verdict.UNKNOWN
+
+
 def test_a_pod_that_ended_is_no_part_of_the_session_although_the_kubelet_still_books_its_device() -> None:
     sweep = Sweep(
         sessions=[session(pods=("a-1", "a-0"))],
