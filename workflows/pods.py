@@ -78,13 +78,12 @@ def common_env() -> list[Any]:
 class Wiring:
     """How a step's declared inputs and outputs are met in a pod.
 
-    given: inputs that are no parameters of the template (a fixed path, `{{workflow.name}}`). defaults: of template
-    parameters, beside those of the declaration. folder: where artifacts lie and outputs are written.
+    given: inputs that are no parameters of the template (a fixed path, `{{workflow.name}}`). in_folder, out_folder: where
+    artifacts lie and outputs are written.
     """
 
     step: Step
     given: Mapping[str, str] = field(default_factory=dict)
-    defaults: Mapping[str, str] = field(default_factory=dict)
     in_folder: str = "/in"
     out_folder: str = "/out"
     out_suffix: str = ""
@@ -107,9 +106,8 @@ class Wiring:
         with its double braces escaped (Inputs.put), so neither can hold one.
         """
         open_inputs = [i for i in self.step.inputs if i.name not in self.given]
-        defaults = {i.name: self.defaults.get(i.name, i.default) for i in open_inputs}
         parameters = [
-            Parameter(name=name) if default is None else Parameter(name=name, default=default) for name, default in defaults.items()
+            Parameter(name=i.name) if i.default is None else Parameter(name=i.name, default=i.default) for i in open_inputs
         ]
         artifacts = [
             RawArtifact(name=i.name, path=f"{self.in_folder}/{i.name}.json", data=f"{{{{inputs.parameters.{i.name}}}}}")

@@ -100,10 +100,12 @@ def _sweep_dag() -> None:
 
 
 def _shard_dag() -> None:
-    """A silent node must not block the others. If all are silent there is no list of facts at all (the controller would wait
-    for it for ever, 4.0.5), so the judge then runs as a task of its own that asks for none."""
-    asked = {"shard": "{{inputs.parameters.shard}}", "nodes": "{{inputs.parameters.nodes}}"}
-    judged = {**asked, "dry-run": "{{workflow.parameters.dry-run}}"}
+    """A silent node must not block the judge, nor must a shard that is silent as a whole.
+
+    So the judge gets `outputs.parameters`, all outputs of all children: if every child failed, it is `[]`, where the list of
+    the one output `facts` does not exist and the controller (4.0.5) waits for it for ever. A second task for that case
+    would not do: omitted, it takes after the failed child, and one silent node would fail the whole run.
+    """
     with DAG(name="shard", inputs=_inputs("shard", "nodes"), fail_fast=False, parallelism=NODES_AT_ONCE):
         Task(
             name="collect",
@@ -118,14 +120,13 @@ def _shard_dag() -> None:
         Task(
             name="judge",
             template="judge",
-            depends="collect.AnySucceeded || collect.Skipped",
-            arguments={**judged, "facts": "{{tasks.collect.outputs.parameters.facts}}"},
-        )
-        Task(
-            name="judge-silent-shard",
-            template="judge",
-            depends="!(collect.AnySucceeded || collect.Skipped)",
-            arguments=judged,
+            depends="collect.Succeeded || collect.Failed || collect.Errored",
+            arguments={
+                "shard": "{{inputs.parameters.shard}}",
+                "nodes": "{{inputs.parameters.nodes}}",
+                "dry-run": "{{workflow.parameters.dry-run}}",
+                "facts": "{{tasks.collect.outputs.parameters}}",
+            },
         )
         Task(
             name="reclaim",
@@ -216,7 +217,7 @@ def _judge() -> None:
         DECIDE,
         {**RUN, "run-uid": "{{workflow.uid}}", "policy": POLICY_FILE, "cluster": made["cluster"], "traced": made["traced"]},
     )
-    publish = wiring(PUBLISH, {**RUN, "evidence": EVIDENCE_FOLDER, **made}, defaults={"facts": "[]"})
+    publish = wiring(PUBLISH, {**RUN, "evidence": EVIDENCE_FOLDER, **made})
     with ContainerSet(
         name="judge",
         labels={**PART_OF, "gpu-reclaim.dev/step": "judge"},

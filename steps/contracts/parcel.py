@@ -41,14 +41,25 @@ def unpack(data: bytes | str, kind: type[D], where: str) -> D:
 
 
 def unpack_all(data: bytes | str, kind: type[D], where: str) -> tuple[D, ...]:
-    """The documents in a JSON list of parcels. An empty text and `[]` are both no document (facts/hera-and-argo 3.1)."""
+    """The documents of a fan-out: a JSON list of parcels, or of objects that hold one parcel as text.
+
+    The second is what Argo calls `outputs.parameters` of a fan-out: alone of its aggregates it is there even when every
+    child failed (4.0.5: processAggregateNodeOutputs). An empty text and `[]` are both no document (facts/hera-and-argo 3.1).
+    """
     if not data.strip():
         return ()
     try:
-        parcels = msgspec.json.decode(data, type=tuple[Parcel, ...])
+        parcels = [_parcel_in(item, where) for item in msgspec.json.decode(data, type=tuple[dict[str, str], ...])]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{where} is not a list of parcels: {error}; hand over what the fan-out of the step before gave") from error
     return tuple(_open(parcel, kind, f"{where}[{number}]") for number, parcel in enumerate(parcels))
+
+
+def _parcel_in(item: dict[str, str], where: str) -> Parcel:
+    """Raises msgspec.ValidationError if the object is no parcel, BadInput if its only text is none."""
+    if len(item) == 1:
+        return decode(next(iter(item.values())), Parcel, where)
+    return msgspec.convert(item, Parcel)
 
 
 def _open(parcel: Parcel, kind: type[D], where: str) -> D:

@@ -157,6 +157,34 @@ def test_an_output_may_be_named_only_where_it_is_surely_there_or_has_a_default(
             checked(content, "m")
 
 
+@pytest.mark.parametrize(
+    ("depends", "allowed"),
+    [
+        ("work.Succeeded || work.Failed || work.Errored", True),
+        ("work.AllFailed", True),  # every child failed: the list is there, and empty
+        ("work", False),
+        ("!work.Succeeded", False),
+    ],
+)
+def test_the_list_of_all_outputs_is_there_whenever_the_fan_out_had_children(depends: str, allowed: bool) -> None:
+    content = copy.deepcopy(FANOUT)
+    task(content, "join-all")["depends"] = depends
+    del template(content, "join")["inputs"]["parameters"][0]["default"]
+    task(content, "join")["depends"] = "work.AnySucceeded"
+    if allowed:
+        checked(content, "m")
+    else:
+        with pytest.raises(BadInput, match="is not there when work is"):
+            checked(content, "m")
+
+
+def test_a_single_task_has_no_list_of_all_outputs() -> None:
+    content = copy.deepcopy(FANOUT)
+    task(content, "join")["arguments"]["parameters"][0]["value"] = "{{tasks.list.outputs.parameters}}"
+    with pytest.raises(BadInput, match="does not resolve"):
+        checked(content, "m")
+
+
 def test_a_composite_of_an_output_that_may_be_skipped_has_no_default_to_fall_back_to() -> None:
     content = copy.deepcopy(FANOUT)
     task(content, "join")["arguments"]["parameters"][0]["value"] = "x-{{tasks.work.outputs.parameters.found}}"

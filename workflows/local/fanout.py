@@ -5,7 +5,7 @@ processAggregateNodeOutputs), byte for byte, because node names and aggregates a
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from steps.contracts.errors import BadInput
@@ -56,6 +56,11 @@ def aggregate(values: Sequence[str]) -> str:
             return _go_json(list(values))
         parsed.append(_go_numbers(inner))
     return _go_json(parsed)
+
+
+def aggregate_all(outputs: Sequence[Mapping[str, str]]) -> str:
+    """The list of all outputs of all children that succeeded and have any: objects of texts."""
+    return _go_json([dict(one) for one in outputs if one])
 
 
 def _shown(value: Any) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from workflows.local.expression import Atom, holds, parse_depends
-from workflows.local.fanout import aggregate
+from workflows.local.fanout import aggregate, aggregate_all
 from workflows.local.references import ancestors, dependencies_of
 
 COMPLETED: Final = ("Succeeded", "Failed", "Error")
@@ -49,12 +49,16 @@ def may_run(task: Mapping[str, Any], before: Mapping[str, Outcome]) -> bool:
 
 
 def output_values(name: str, by_name: Mapping[str, Any], ended: Mapping[str, Outcome]) -> dict[str, str]:
-    """The tags `tasks.X.outputs.parameters.Y` that a task may use: those of every task before it."""
-    values = {}
+    """The tags `tasks.X.outputs.parameters` (of a fan-out) and `...parameters.Y` that a task may use: of every task before it."""
+    values: dict[str, str] = {}
     for before in ancestors(name, by_name):
         outcome = ended[before]
+        prefix = f"tasks.{before}.outputs.parameters"
+        if outcome.children is not None:
+            succeeded = [child.outputs for child in outcome.children if child.phase == "Succeeded"]
+            values[prefix] = aggregate_all(succeeded)
         for output, value in _outputs(outcome).items():
-            values[f"tasks.{before}.outputs.parameters.{output}"] = value
+            values[f"{prefix}.{output}"] = value
     return values
 
 

@@ -1,8 +1,9 @@
 """Whether every reference of a manifest resolves, and whether an output that is named is surely there when it is needed.
 
-The second is a proof over `depends`: 4.0.5 waits for ever for the output of a task that failed, and gives an empty string for
-that of a skipped one, where 4.1.2 gives the consumer's default or an error. So a task may name an output only where
-its `depends` admits no state of the producer without that output, or admits Skipped and has a default to fall back to.
+The second is a proof over `depends`: 4.0.5 waits for ever for the output of a task that failed (and for the list of one output
+of a fan-out whose children all failed, though not for `outputs.parameters`, the list of all), and gives an empty string for
+that of a skipped one, where 4.1.2 gives the consumer's default or an error. So a task may name an output only where its
+`depends` admits no state of the producer without that output, or admits Skipped and has a default to fall back to.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,16 +16,23 @@ from workflows.local.expression import Atom, Node, atoms, holds, parse_depends
 from workflows.local.tags import only_tag, tags_in
 
 GLOBALS: Final = ("workflow.name", "workflow.uid", "workflow.namespace")
+_WHOLE_LIST_DOTS: Final = "tasks.X.outputs.parameters".count(".")
 AT_EXIT: Final = ("workflow.status", "workflow.failures")
 
 
 @dataclass(frozen=True)
 class State:
-    """One way a task may have ended. results: the words of `depends` that are true of it."""
+    """One way a task may have ended. results: the words of `depends` that are true of it. has_output: each of its outputs, or
+    the list of each, is there."""
 
     results: frozenset[str]
     has_output: bool
     skipped: bool = False
+
+    @property
+    def has_list(self) -> bool:
+        """Whether `outputs.parameters` of a fan-out is there: with any children, whatever became of them."""
+        return not self.results & {"Skipped", "Omitted"}
 
 
 def _state(*results: str, has_output: bool = False) -> State:
@@ -89,6 +97,7 @@ def _check_task(task: Any, tasks: list[Any], templates: Mapping[str, Any], scope
         for name in reach
         for one in templates[by_name[name]["template"]].get("outputs", {}).get("parameters", [])
     }
+    outputs |= {f"tasks.{name}.outputs.parameters" for name in reach if is_fan_out(by_name[name])}
     for text in _texts({key: value for key, value in task.items() if key not in ("name", "template", "depends")}):
         _refuse_unknown_tags(text, scope | items | outputs, at, items=bool(items))
     for text, fallback in [
@@ -104,7 +113,8 @@ def _check_task(task: Any, tasks: list[Any], templates: Mapping[str, Any], scope
 def _check_present(task: str, tag: str, by_name: Mapping[str, Any], at: str, *, fallback: bool) -> None:
     producer = tag.split(".")[1]
     for state in admitted(task, producer, by_name):
-        if state.has_output or (state.skipped and fallback):
+        there = state.has_output if tag.count(".") > _WHOLE_LIST_DOTS else state.has_list
+        if there or (state.skipped and fallback):
             continue
         words = " and ".join(sorted(state.results))
         raise BadInput(
