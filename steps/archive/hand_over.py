@@ -1,7 +1,8 @@
 """Who got a GPU after it came back, or that it is free and not taken, in the scheduler's words. Pure.
 
 Where verify saw a new tenant on the device, that is proof. Else the API is asked; it knows which pods came to the node and
-how many GPUs they asked for, not which device each was given, and the sentence says so.
+how many GPUs they asked for, not which device each was given. If the device was the node's only free one that settles it,
+else the sentence says that it is open.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +14,7 @@ from steps.archive.evidence import SessionEvidence
 from steps.contracts.cluster_facts import Phase, PodFacts, Waiter
 from steps.contracts.release import DeviceRelease, ReleaseVerdict
 from steps.contracts.run_record import HandOver
+from steps.contracts.traced import Traced, TracedGpu
 from steps.decide.wording import count_of, say_span
 
 BACK: Final = frozenset({ReleaseVerdict.RETURNED, ReleaseVerdict.TAKEN_OVER})
@@ -40,10 +42,24 @@ def freed_of(sessions: Iterable[SessionEvidence]) -> tuple[Freed, ...]:
     )
 
 
+def only_free_of(freed: Sequence[Freed], traced: Iterable[Traced]) -> frozenset[str]:
+    """The freed devices that were their node's only free one: every other GPU there was given to a pod that the API knows."""
+    gpus = {node.node: node.gpus for one in traced for node in one.nodes}
+    alone = [one for one in freed if sum(other.node == one.node for other in freed) == 1 and one.node in gpus]
+    return frozenset(
+        one.device.device for one in alone if all(gpu.uuid == one.device.device or _is_taken(gpu) for gpu in gpus[one.node])
+    )
+
+
 def hand_overs_of(
-    freed: Sequence[Freed], pods: Sequence[PodFacts], waiters: Sequence[Waiter], own: frozenset[str]
+    freed: Sequence[Freed],
+    pods: Sequence[PodFacts],
+    waiters: Sequence[Waiter],
+    own: frozenset[str],
+    only_free: frozenset[str] = frozenset(),
 ) -> tuple[HandOver, ...]:
-    """One answer a device. pods: all pods of the nodes. own: uids of the stopped sessions' pods, which take nothing over."""
+    """One answer a device. pods: all pods of the nodes. own: uids of the stopped sessions' pods, which take nothing over.
+    only_free: devices of which a newcomer with a GPU must have got just that one."""
     by_uid = {pod.uid: pod for pod in pods}
     proven = {one.device.taken_over_by for one in freed if one.device.taken_over_by is not None}
     newcomers = [pod for pod in pods if pod.uid not in own and pod.uid not in proven]
@@ -55,7 +71,7 @@ def hand_overs_of(
             found.append(_proven(one, taker, by_uid.get(taker)))
             continue
         pod = seats.take(one)
-        found.append(_free(one, waiters) if pod is None else _likely(one, pod))
+        found.append(_free(one, waiters) if pod is None else _placed(one, pod, one.device.device in only_free))
     return tuple(found)
 
 
@@ -79,6 +95,12 @@ class _Seats:
         return None
 
 
+def _is_taken(gpu: TracedGpu) -> bool:
+    """Given to a pod that the API knows. Not known to whom: perhaps to nobody, so it may have been free."""
+    given = gpu.allocated_to.known()
+    return given is not None and any(one.pod is not None for one in given)
+
+
 def _came_after(pod: PodFacts, stopped_at: datetime | None) -> bool:
     return stopped_at is not None and (pod.started_at is None or pod.started_at >= stopped_at.replace(microsecond=0))
 
@@ -89,7 +111,10 @@ def _proven(freed: Freed, uid: str, pod: PodFacts | None) -> HandOver:
     return _hand_over(freed, uid, pod, f"pod {pod.namespace}/{pod.name} has it{_after(freed, pod)}, seen on the node")
 
 
-def _likely(freed: Freed, pod: PodFacts) -> HandOver:
+def _placed(freed: Freed, pod: PodFacts, only_free: bool) -> HandOver:
+    if only_free:
+        words = f"pod {pod.namespace}/{pod.name} has it{_after(freed, pod)}: no other GPU of {freed.node} was free"
+        return _hand_over(freed, pod.uid, pod, words)
     asked = count_of(pod.gpus_requested, "GPU")
     words = f"pod {pod.namespace}/{pod.name} came to {freed.node} and asked for {asked}{_after(freed, pod)}"
     return _hand_over(freed, pod.uid, pod, f"{words}; which device it was given, the API does not say")

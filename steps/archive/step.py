@@ -13,7 +13,7 @@ import msgspec
 
 from steps.archive.declaration import STEP
 from steps.archive.evidence import RunEvidence, SessionEvidence, load_evidence
-from steps.archive.hand_over import freed_of, hand_overs_of, is_settled, nodes_of
+from steps.archive.hand_over import freed_of, hand_overs_of, is_settled, nodes_of, only_free_of
 from steps.archive.names import CHECKSUMS, COLLECTED, LOGS, RECEIPT, REPORT, RUN_RECORD, SESSIONS, SUMMARY, safe
 from steps.archive.owner_event import note_for, tell
 from steps.archive.record import Reclaim, Recorded, containers_of, read_record
@@ -49,7 +49,7 @@ def run(inputs: Inputs, outside: Outside) -> Exit:
         remarks.extend(_put_documents(folder, recorded))
         remarks.extend(_put_logs(folder, record, outside))
     evidence = load_evidence(folder)
-    hand_overs, more = _hand_overs(evidence.sessions, outside)
+    hand_overs, more = _hand_overs(evidence, outside)
     remarks.extend(more)
     if not archived_before:
         remarks.extend(_tell_owners(evidence.sessions, hand_overs, outside))
@@ -120,17 +120,18 @@ def _put_logs(folder: Path, record: RunRecord, outside: Outside) -> Iterator[str
             yield f"the log of {pod}/{container}: {log.reason or log.state.value}"
 
 
-def _hand_overs(sessions: tuple[SessionEvidence, ...], outside: Outside) -> tuple[tuple[HandOver, ...], list[str]]:
+def _hand_overs(evidence: RunEvidence, outside: Outside) -> tuple[tuple[HandOver, ...], list[str]]:
     """Ask the API who came to the freed GPUs, a few times while somebody still waits or is starting."""
-    freed = freed_of(sessions)
+    freed = freed_of(evidence.sessions)
     if not freed:
         return (), []
-    own = frozenset(pod.uid for session in sessions if session.receipt is not None for pod in session.receipt.pods)
+    only = only_free_of(freed, (shard.traced for shard in evidence.shards if shard.traced is not None))
+    own = frozenset(pod.uid for session in evidence.sessions if session.receipt is not None for pod in session.receipt.pods)
     found: tuple[HandOver, ...] = ()
     for look in range(LOOKS):
         try:
             waiters = outside.cluster().waiters(None)
-            found = hand_overs_of(freed, outside.cluster().pods_on(tuple(nodes_of(freed))), waiters, own)
+            found = hand_overs_of(freed, outside.cluster().pods_on(tuple(nodes_of(freed))), waiters, own, only)
         except SourceUnavailable as error:
             return found, [f"who got the GPUs that came back: {error}"]
         if is_settled(found, waiters) or look == LOOKS - 1:

@@ -124,8 +124,9 @@ def lead_of(evidence: RunEvidence, given_back: Sequence[GivenBackRow]) -> str:
     of_all = f"of {count_of(len(decisions), 'session')}"
     due = sum(decision.verdict is Verdict.RECLAIM for decision in decisions)
     if not stopped:
-        would = f"; {due} {of_all} would have been" if due and not any(d.acts for d in decisions) else f", {of_all} judged"
-        return f"Nothing was stopped{would}."
+        if due and not any(decision.acts for decision in decisions):
+            return f"Nothing was stopped; {due} {of_all} would have been."
+        return f"Nothing was stopped; {count_of(len(decisions), 'session')} judged."
     were = "was" if stopped == 1 else "were"
     back = [row for row in given_back if row.verdict.tone == "good"]
     rest = [row for row in given_back if row.verdict.tone != "good"]

@@ -9,11 +9,12 @@ import pytest
 
 from steps.archive.evidence import load_evidence
 from steps.archive.names import parent_of, safe, task_of
+from steps.contracts.document import Sample, encode
 from steps.contracts.errors import Exit
 from steps.contracts.ports import Rejected, Rejection
 from steps.contracts.release import ReleaseVerdict
 from steps.contracts.run_record import RunRecord
-from steps.contracts.traced import GpuClass
+from steps.contracts.traced import GpuClass, Traced, TracedGpu
 from tests.unit.archiving import (
     RECLAIM,
     SHARD,
@@ -27,7 +28,7 @@ from tests.unit.archiving import (
     release,
     running,
 )
-from tests.unit.judging import owner, waiter
+from tests.unit.judging import given, gpu, node, owner, stamp, waiter
 from tests.unit.outside_double import FakeOutside
 
 
@@ -209,6 +210,22 @@ def test_what_was_written_reads_back_as_documents(archived: Archived) -> None:
 def test_a_pod_that_came_after_the_stop_is_named_as_the_taker_with_its_delay(archived: Archived) -> None:
     (hand_over,) = archived.summary().hand_overs
     assert (hand_over.pod, hand_over.namespace, hand_over.after_stop_s) == ("b-1", "team", 5.0)
+    assert hand_over.sentence == "pod team/b-1 has it, running 5 s after the stop: no other GPU of node-a was free"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        gpu(1, to=()),
+        gpu(1, allocated=Sample.measured((msgspec.structs.replace(given("GPU-node-a-1", "gone"), pod=None),))),
+        gpu(1, allocated=Sample.absent("the kubelet's checkpoint is missing")),
+    ],
+    ids=["free", "booked for a pod that is gone", "not known"],
+)
+def test_with_another_gpu_that_may_be_free_the_takers_device_is_open(archived: Archived, other: TracedGpu) -> None:
+    traced = Traced(stamp=stamp(), nodes=(node(gpu(), other),))
+    (archived.evidence / "shard-0" / "traced.json").write_bytes(encode(traced))
+    (hand_over,) = archived.summary().hand_overs
     assert hand_over.sentence == (
         "pod team/b-1 came to node-a and asked for 1 GPU, running 5 s after the stop; "
         "which device it was given, the API does not say"

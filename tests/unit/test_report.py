@@ -76,7 +76,7 @@ def test_a_gpu_given_back_shows_before_after_the_interval_and_the_taker(archived
     text = Page(archived.report()).text
     assert "2.0 GiB → 4 MiB" in text
     assert "last seen held 2026-11-30 12:00:32 UTC; first seen free 2026-11-30 12:00:33 UTC" in text
-    assert "pod team/b-1 came to node-a" in text
+    assert "pod team/b-1 has it, running 5 s after the stop" in text
 
 
 def test_a_leak_is_told_first_with_holders_and_remedy(archived: Archived) -> None:
