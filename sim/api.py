@@ -19,6 +19,7 @@ from sim.world.state import Json, World
 from sim.world.store import StateFile
 from sim.world.validate import first_fault, replica_fault
 from steps.adapters.kubernetes.api import Answer
+from steps.contracts.errors import OutcomeUnknown
 
 REASONS = {400: "BadRequest", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed", 409: "Conflict", 422: "Invalid"}
 
@@ -122,14 +123,16 @@ def _create(world: World, target: Target, body: Mapping[str, Any]) -> Answer:
 
 
 def _contradiction(target: Target, metadata: Mapping[str, Any]) -> tuple[int, str] | None:
+    """Raises OutcomeUnknown as the real transport does: a server answers 500 to an object that brings a version (1.34.4)."""
     if metadata.get("resourceVersion"):
-        return 400, "resourceVersion should not be set on objects to be created"
+        raise OutcomeUnknown(f"HTTP 500: resourceVersion should not be set on objects to be created ({target.kind.plural})")
     if metadata.get("namespace", target.namespace) != target.namespace:
         return 400, "the namespace of the provided object does not match the namespace sent on the request"
     return None
 
 
 def _patch(world: World, target: Target, body: Mapping[str, Any]) -> Answer:
+    """A patch that leaves nonsense is 422 throughout; a body with the same nonsense is 400 where it cannot be read."""
     item = world.objects.get(target.object_path)
     if target.name is None or item is None:
         return _missing(target)
@@ -145,7 +148,7 @@ def _patch(world: World, target: Target, body: Mapping[str, Any]) -> Answer:
             changed["metadata"][field] = item["metadata"][field]
     changed["apiVersion"], changed["kind"] = item["apiVersion"], item["kind"]
     if fault := first_fault(target.kind, changed):
-        return _no(*fault)
+        return _no(422, fault[1])
     return Answer(status=200, body=deepcopy(change(world, target.object_path, changed)))
 
 
@@ -161,7 +164,7 @@ def _stale(target: Target, item: Json, metadata: Mapping[str, Any]) -> Answer | 
 def _patch_scale(world: World, target: Target, item: Json, body: Mapping[str, Any]) -> Answer:
     wanted = body.get("spec", {}).get("replicas", item["spec"].get("replicas", 1))
     if fault := replica_fault(wanted):
-        return _no(*fault)
+        return _no(422, fault[1])
     changed = deepcopy(item)
     changed["spec"]["replicas"] = wanted
     return Answer(status=200, body=_scale_of(change(world, target.object_path, changed)))

@@ -52,6 +52,7 @@ KINDS: Final[dict[tuple[str, str], Kind]] = {
         Kind("/apis/policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"),
         Kind(CORE, "persistentvolumeclaims", "PersistentVolumeClaim"),
         Kind(CORE, "services", "Service"),
+        Kind("/apis/argoproj.io/v1alpha1", "workflows", "Workflow"),
     )
 }
 

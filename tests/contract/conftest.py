@@ -36,15 +36,23 @@ class ApiUnderTest:
         return self.path("deployments", name, prefix="/apis/apps/v1") + tail
 
     def settled(self, path: str) -> Json:
-        """The object once its controllers have left it alone for a second; 30 looks at most."""
-        last = self.api.get(path).body
-        for _ in range(30):
-            self.clock.sleep(1.0)
-            seen = self.api.get(path).body
-            if seen["metadata"]["resourceVersion"] == last["metadata"]["resourceVersion"]:
-                return seen
-            last = seen
+        """The object once its controllers have left it alone for three looks; 60 looks at most."""
+        seen: list[Json] = []
+        for _ in range(60):
+            seen = [*seen[-2:], self.api.get(path).body]
+            if len(seen) == 3 and len({item["metadata"]["resourceVersion"] for item in seen}) == 1:
+                return seen[-1]
+            self.clock.sleep(0.3)
         raise AssertionError(f"{path} never came to rest")
+
+    def pods_of(self, name: str, count: int) -> list[Json]:
+        """The pods of a Deployment once there are so many of them and the scheduler has spoken of each; 60 looks at most."""
+        for _ in range(60):
+            pods = list(self.api.list(self.path("pods"), label_selector=f"app={name}").body["items"])
+            if len(pods) == count and all(pod["status"].get("conditions") for pod in pods):
+                return pods
+            self.clock.sleep(0.3)
+        raise AssertionError(f"there were never {count} pods of {name}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -34,8 +34,8 @@ def owner_of(cluster: ApiUnderTest, name: str = "a", replicas: int = 1, gpus: in
     if gpus:
         body["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
     made = cluster.api.create(cluster.deployment(""), body).body["metadata"]
+    cluster.pods_of(name, replicas)
     cluster.settled(cluster.deployment(name))
-    cluster.clock.sleep(2.0)
     return OwnerRef(api_version="apps/v1", kind="Deployment", namespace=cluster.namespace, name=name, uid=made["uid"])
 
 
@@ -138,11 +138,20 @@ def test_a_memory_that_somebody_else_wrote_meanwhile_is_not_overwritten(cluster:
     assert store.load(0)[0] == memory("two")
 
 
+def uid_of_a_run(cluster: ApiUnderTest) -> str:
+    """A Workflow that never starts: what an owner that does not exist owns is collected as garbage."""
+    entry = {"name": "main", "suspend": {}}
+    body = {"metadata": {"name": "sweep-1"}, "spec": {"suspend": True, "entrypoint": "main", "templates": [entry]}}
+    made = cluster.api.create(cluster.path("workflows", prefix="/apis/argoproj.io/v1alpha1"), body)
+    return str(made.body["metadata"]["uid"]) if made.ok else OTHER_UID
+
+
 def test_decisions_are_found_by_run_and_shard_and_keeping_them_again_is_no_error(cluster: ApiUnderTest) -> None:
     store = ConfigMapDecisions(cluster.api, cluster.namespace)
     kept = Decisions(stamp=STAMP, run="sweep-1", shard=0, dry_run=False, policy_hash="p", decisions=())
-    store.keep(kept, OTHER_UID)
-    store.keep(kept, OTHER_UID)
+    run_uid = uid_of_a_run(cluster)
+    store.keep(kept, run_uid)
+    store.keep(kept, run_uid)
     assert (store.load("sweep-1", 0), store.load("sweep-1", 1), store.load("sweep-2", 0)) == (kept, None, None)
 
 
