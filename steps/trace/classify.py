@@ -13,7 +13,7 @@ from steps.contracts.node_facts import GpuFacts, Health, NodeFacts, Scan, Visibi
 from steps.contracts.traced import Finding, GpuClass
 from steps.trace.activity import Window
 from steps.trace.holder_class import Judged, Surroundings, judge_holder, overdue
-from steps.trace.holding import Held, Holding, layout_mismatch
+from steps.trace.holding import STUCK_SAMPLES, STUCK_SPAN_S, Held, Holding, layout_mismatch
 from steps.trace.memory import Level, Rest, judge_rest
 from steps.trace.remedies import REMEDY
 
@@ -202,7 +202,15 @@ def _holder_findings(view: View, classes: Sequence[Judged], headline: GpuClass) 
     for holding, judged in late:
         words = f"termination overdue: PID {holding.process.pid} holds the device past its pod's deadline"
         found.append(_finding(judged.gpu_class, words))
-    return found
+    return found + [_brief_d(holding) for holding in view.held.holdings if holding.uninterruptible and not holding.stuck]
+
+
+def _brief_d(holding: Holding) -> Finding:
+    """Short D is normal; the holder keeps the class it has without it."""
+    seen = f"{holding.process.samples_in_state} samples over {holding.in_state_s:.0f} s"
+    need = f"{STUCK_SAMPLES} samples over {STUCK_SPAN_S:.0f} s"
+    words = f"PID {holding.process.pid} is in uninterruptible sleep, seen too briefly ({seen}); pending: stuck needs {need}"
+    return _finding(GpuClass.UNKNOWN, words)
 
 
 def _side_findings(view: View, headline: GpuClass) -> list[Finding]:

@@ -8,7 +8,7 @@ from typing import Final
 from steps.contracts.cluster_facts import PodFacts
 from steps.contracts.traced import Attribution, GpuClass
 from steps.trace.activity import Window, Work
-from steps.trace.holding import STUCK_SAMPLES, STUCK_SPAN_S, Holding
+from steps.trace.holding import Holding
 from steps.trace.system_holders import may_be_system_holder
 
 RUNTIME_S: Final = 2 + 10
@@ -123,9 +123,6 @@ def _by_activity(holding: Holding, around: Surroundings) -> Judged:
         return Judged(GpuClass.UNKNOWN, words)
     if owner.attribution in (Attribution.CONFLICT, Attribution.UNKNOWN):
         return Judged(GpuClass.UNKNOWN, f"{owner.reason}; {judged.reason}")
-    if holding.uninterruptible and judged.gpu_class is GpuClass.IDLE_HOLDER:
-        rule = f"{STUCK_SAMPLES} samples over {STUCK_SPAN_S:.0f} s"
-        return Judged(GpuClass.UNKNOWN, f"in uninterruptible sleep, seen too briefly to call it stuck: pending until {rule}")
     return judged
 
 

@@ -44,7 +44,7 @@ class Holding:
     @property
     def stuck(self) -> bool:
         """In D for 3 samples over 60 s: short D is normal (facts 4.5)."""
-        return self.uninterruptible and self.process.samples_in_state >= STUCK_SAMPLES and self.in_state_s >= STUCK_SPAN_S
+        return self.uninterruptible and lasts(self.process, self.in_state_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,16 @@ class Held:
     zombies: tuple[tuple[ProcessFacts, Owner], ...]
     listed: tuple[GpuProcess, ...] | None
     missing_pids: tuple[GpuProcess, ...]
+
+
+def lasts(process: ProcessFacts, in_state_s: float) -> bool:
+    """Seen in its state for 3 samples over 60 s."""
+    return process.samples_in_state >= STUCK_SAMPLES and in_state_s >= STUCK_SPAN_S
+
+
+def is_stuck(process: ProcessFacts, facts: NodeFacts) -> bool:
+    """In D for that long."""
+    return process.state == "D" and lasts(process, seconds_in_state(process, facts))
 
 
 def layout_mismatch(gpu: GpuFacts) -> str | None:
@@ -87,7 +97,7 @@ def held_on(gpu: GpuFacts, facts: NodeFacts, owners: Mapping[int, Owner], gpu_po
             nvml_usable=listed is not None,
             holds=holds,
             system=is_system_holder(process, owners[process.pid]),
-            in_state_s=_in_state_s(process, facts),
+            in_state_s=seconds_in_state(process, facts),
         )
         for process in facts.processes
         if _may_hold(process, process.pid in by_pid) and ((holds := _holds_on(process, gpu, facts)) or process.pid in by_pid)
@@ -137,7 +147,7 @@ def _may_hold(process: ProcessFacts, listed: bool) -> bool:
     return any(hold.via is HoldVia.THREAD for hold in process.holds) or (listed and process.threads >= 2)
 
 
-def _in_state_s(process: ProcessFacts, facts: NodeFacts) -> float:
+def seconds_in_state(process: ProcessFacts, facts: NodeFacts) -> float:
     """Seconds from the first to the last of the looks that saw it in this state."""
     if facts.samples < 2:
         return 0.0

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from steps.contracts.document import Sample
-from steps.contracts.node_facts import GpuFacts, NodeFacts
+from steps.contracts.node_facts import GpuFacts, Hold, NodeFacts, ProcessFacts
 from steps.contracts.traced import AllocatedTo, Finding, GpuClass, TracedGpu
 from steps.trace.devices import gpu_of_device
+from steps.trace.holding import is_stuck
 from steps.trace.remedies import REMEDY
 
 
@@ -60,13 +61,24 @@ def _lost(uuid: str, index: int, reason: str, facts: NodeFacts) -> TracedGpu:
 
 
 def _holders_of_lost(facts: NodeFacts) -> tuple[Finding, ...]:
-    """Processes that still hold a GPU node which belongs to no listed GPU."""
-    pids = sorted(
-        process.pid
-        for process in facts.processes
-        if any(hold.gpu_uuid is None and hold.device.removeprefix("nvidia").isdecimal() for hold in process.holds)
-    )
-    if not pids:
-        return ()
-    words = f"PID {', '.join(map(str, pids))} holds the node of a GPU that NVML does not list"
-    return (Finding(gpu_class=GpuClass.HIDDEN_HOLDER, detail=words, remedy=REMEDY[GpuClass.GPU_LOST]),)
+    """Processes that still hold a GPU node which belongs to no listed GPU, and those of them that are stuck in D."""
+    holders = [process for process in facts.processes if any(_of_no_listed_gpu(hold) for hold in process.holds)]
+    stuck = [process for process in holders if is_stuck(process, facts)]
+    found = []
+    if holders:
+        found.append(_finding(GpuClass.HIDDEN_HOLDER, f"{_pids(holders)} holds the node of a GPU that NVML does not list"))
+    if stuck:
+        found.append(_finding(GpuClass.STUCK_D, f"{_pids(stuck)} holds it in uninterruptible sleep"))
+    return tuple(found)
+
+
+def _of_no_listed_gpu(hold: Hold) -> bool:
+    return hold.gpu_uuid is None and hold.device.removeprefix("nvidia").isdecimal()
+
+
+def _pids(processes: Sequence[ProcessFacts]) -> str:
+    return f"PID {', '.join(str(process.pid) for process in processes)}"
+
+
+def _finding(gpu_class: GpuClass, detail: str) -> Finding:
+    return Finding(gpu_class=gpu_class, detail=detail, remedy=REMEDY[GpuClass.GPU_LOST])

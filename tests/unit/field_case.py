@@ -100,7 +100,7 @@ def input_of(case: Mapping[str, Any]) -> Input:
         driver=Driver(driver_version=_none(), nvml_version=_none(), cuda_version=_none()),
         gpus=Sample.measured((_gpu(case, samples),)),
         pci_gpu_count=Sample.measured(1),
-        allocations=_allocations(extra),
+        allocations=_allocations(case),
         processes=tuple(_process(process, extra, samples) for process in case["procs"]),
         sockets=Sample.absent("no field case tells connections"),
     )
@@ -142,7 +142,7 @@ def _gpu(case: Mapping[str, Any], samples: int) -> GpuFacts:
         used_bytes=used,
         utilisation_ratio=utilisation,
         sm_active_ratio=_reading(case["sm_active"], error),
-        graphics_active_ratio=_none(),
+        graphics_active_ratio=_reading(_copied(extra.get("gr_per_pod")), error),
     )
     accounting = MemoryAccounting(extra.get("api", "v2"))
     return GpuFacts(
@@ -176,6 +176,11 @@ def _gpu(case: Mapping[str, Any], samples: int) -> GpuFacts:
     )
 
 
+def _copied(per_pod: list[float] | None) -> float | None:
+    """The exporter copies the device's activity to each sharer: one equal figure is the device's, and no pod's own."""
+    return per_pod[0] if per_pod and len(set(per_pod)) == 1 else None
+
+
 def _pstate(value: Any) -> int:
     return int(str(value).removeprefix("P"))
 
@@ -196,11 +201,14 @@ def _listed(case: Mapping[str, Any]) -> tuple[GpuProcess, ...]:
     return tuple(GpuProcess(pid=pid, used_memory_bytes=_mib(mib, 0), kinds=(KINDS[kind],)) for pid, mib, kind in (*own, *alone))
 
 
-def _allocations(extra: Mapping[str, Any]) -> Sample[tuple[Allocation, ...]]:
-    if "podresources_claims" not in extra:
+def _allocations(case: Mapping[str, Any]) -> Sample[tuple[Allocation, ...]]:
+    """What PodResources names, if the case says so; and the pods of its zombies, which are of this GPU by the schema."""
+    if "podresources_claims" not in case["extra"]:
         return Sample.absent("the case names no allocation")
-    claim = extra["podresources_claims"]
-    uids = claim if isinstance(claim, list) else [claim]
+    claim = case["extra"]["podresources_claims"]
+    zombies = [parse_line(process["cgroup"]).pod_uid for process in case["procs"] if process["state"] == "Z"]
+    claims = claim if isinstance(claim, list) else [claim]
+    uids = dict.fromkeys([*claims, *(uid for uid in zombies if uid is not None)])
     return Sample.measured(
         tuple(Allocation(device_id=GPU, resource="nvidia.com/gpu", pod_uid=str(uid), container="main") for uid in uids)
     )
