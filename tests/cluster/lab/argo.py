@@ -1,5 +1,6 @@
 """Argo Workflows and Argo Events as host processes beside the cluster, with their full CRDs from their own modules."""
 
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,8 @@ from tests.cluster.lab.places import EVENTS_CONFIGURATION, Places
 from tests.cluster.lab.processes import Ledger
 
 NAMESPACE: Final = "gpu-reclaim"
-CRDS_S: Final = 30.0
+CRDS_S: Final = 180.0
+SERVED_S: Final = 60.0
 STREAM: Final = "maxMsgs: 50000\nmaxAge: 72h\nmaxBytes: -1\nreplicas: 1\nduplicates: 300s\nretention: 0\ndiscard: 0\n"
 """Settings of the event stream; Argo Events takes them whole or not at all."""
 
@@ -29,6 +31,17 @@ def crds(where: Places) -> list[Path]:
         source_of(where, ARGO_EVENTS) / "manifests" / "base" / "crds",
     )
     return [path for folder in folders for path in sorted(folder.glob("argoproj.io_*.yaml"))]
+
+
+def create_crds(where: Places, kubectl: Kubectl) -> None:
+    """Create, not apply: the cluster is new, and the server's bookkeeping for apply costs seconds on objects of a megabyte."""
+    kubectl("create", "--validate=ignore", *(f"--filename={path}" for path in crds(where)), timeout_s=CRDS_S)
+    for kind in ("workflows.argoproj.io", "workflowtemplates.argoproj.io", "eventbus.argoproj.io"):
+        kubectl.wait(f"the API serves {kind}", partial(_served, kubectl, kind), within_s=SERVED_S)
+
+
+def _served(kubectl: Kubectl, kind: str) -> bool:
+    return kubectl.ran("get", kind, "--all-namespaces").returncode == 0
 
 
 def start_workflows(where: Places, network: NetworkNamespace, ledger: Ledger, kubectl: Kubectl) -> None:

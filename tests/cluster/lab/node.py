@@ -15,6 +15,7 @@ from tests.cluster.lab.kubectl import Kubectl
 from tests.cluster.lab.network import NODE_ADDRESS, NetworkNamespace
 from tests.cluster.lab.places import DEVICE_PLUGINS, Places
 from tests.cluster.lab.processes import Ledger
+from tests.cluster.lab.progress import timed
 
 CONTAINERD_S: Final = 20.0
 IMPORT_S: Final = 120.0
@@ -62,7 +63,7 @@ def _answers(path: Path) -> bool:
 
 def import_images(where: Places, tars: Sequence[Path]) -> None:
     """Give containerd the images. Raises LabError naming the first that it refused."""
-    with ThreadPoolExecutor(max_workers=2) as pool:
+    with timed(f"{len(tars)} images into containerd"), ThreadPoolExecutor(max_workers=2) as pool:
         list(pool.map(lambda tar: _import(where, tar), tars))
 
 

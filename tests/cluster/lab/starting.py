@@ -100,7 +100,9 @@ def _start(where: Places, network: NetworkNamespace, images: Sequence[Path], *, 
         say("API ready")
         controlplane.start_controllers(where, network, ledger)
         node.start_kubelet(where, network, ledger)
-        lab.kubectl.apply(*argo.crds(where), *_objects(where))
+        lab.kubectl.apply(*_objects(where))
+        with timed("CRDs of Argo"):
+            argo.create_crds(where, lab.kubectl)
         argo.start_workflows(where, network, ledger, lab.kubectl)
         if events:
             argo.start_events(where, network, ledger, lab.kubectl)
