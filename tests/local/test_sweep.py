@@ -66,8 +66,8 @@ class Place:
         data = (self.folder / "evidence" / run / "shard-0/decisions.json").read_bytes()
         return {one.owner.name: one.reason.value for one in decode(data, Decisions, run).decisions}
 
-    def traced(self, run: str) -> Traced:
-        return decode((self.folder / "evidence" / run / "shard-0/traced.json").read_bytes(), Traced, run)
+    def traced(self, run: str, shard: int = 0) -> Traced:
+        return decode((self.folder / "evidence" / run / f"shard-{shard}/traced.json").read_bytes(), Traced, run)
 
     def replicas(self, name: str) -> int:
         with StateFile(self.state).open() as world:
@@ -88,16 +88,15 @@ def ended(record: RunRecord, template: str, kind: str = "Pod") -> list[str]:
     return [node.phase for node in record.nodes if (node.template, node.kind) == (template, kind)]
 
 
-def world(*, silent: tuple[str, ...] = (), sessions: bool = True) -> World:
+def world(*, silent: tuple[str, ...]) -> World:
     """Two nodes with a working and an idle session a day old. silent: nodes that the API knows and that never answer."""
     built = WorldBuilder(datetime.now(UTC))
     for name in ("gpu-reclaim", "vision"):
         built.namespace(name)
     built.node("gpu-a", A100, gpus=2, memory_gib=80)
     built.node("gpu-b", H100, gpus=2, memory_gib=80)
-    if sessions:
-        built.session("vision", "alice", A100, WORKING)
-        built.session("vision", "bob", A100, IDLE)
+    built.session("vision", "alice", A100, WORKING)
+    built.session("vision", "bob", A100, IDLE)
     built.wait(hours=24)
     for name in silent:
         del built.world.nodes[name]
@@ -150,21 +149,14 @@ def test_the_archive_runs_at_the_end_and_leaves_a_report(story: Story) -> None:
     assert (place.folder / "evidence/second/report.html").exists()
 
 
-def test_a_shard_without_any_answer_is_judged_all_the_same_and_names_its_nodes(tmp_path: Path) -> None:
+def test_shards_without_any_answer_are_judged_all_the_same_each_with_its_own_nodes(tmp_path: Path) -> None:
     place = Place.of(tmp_path, world(silent=("gpu-a", "gpu-b")))
-    record = place.sweep("blind", dry_run="false")
-    assert (record.phase, ended(record, "judge"), ended(record, "stop")) == ("Succeeded", ["Succeeded"], [])
-    assert {node.node for node in place.traced("blind").nodes} == {"gpu-a", "gpu-b"}
+    record = place.sweep("blind", dry_run="false", shard_size="1")
+    shards = [node.name for node in record.nodes if (node.template, node.kind) == ("shard", "DAG")]
+    assert shards == ['blind.shard(0:nodes:["gpu-a"],shard:0)', 'blind.shard(1:nodes:["gpu-b"],shard:1)']
+    assert (record.phase, ended(record, "judge"), ended(record, "stop")) == ("Succeeded", ["Succeeded", "Succeeded"], [])
+    assert [[node.node for node in place.traced("blind", shard).nodes] for shard in (0, 1)] == [["gpu-a"], ["gpu-b"]]
     assert phases(record)["onExit"] == "Succeeded"
-
-
-def test_two_shards_are_judged_side_by_side_each_with_its_own_nodes(tmp_path: Path) -> None:
-    record = Place.of(tmp_path, world(sessions=False)).sweep("shards", shard_size="1")
-    names = [node.name for node in record.nodes if (node.template, node.kind) == ("shard", "DAG")]
-    assert (record.phase, names) == (
-        "Succeeded",
-        ['shards.shard(0:nodes:["gpu-a"],shard:0)', 'shards.shard(1:nodes:["gpu-b"],shard:1)'],
-    )
 
 
 def test_a_cluster_without_gpu_nodes_is_an_empty_sweep(tmp_path: Path) -> None:
