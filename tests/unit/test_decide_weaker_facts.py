@@ -33,15 +33,18 @@ holder_lists = st.sampled_from([[holder()], [], [holder(gpu_class=GpuClass.ZOMBI
 
 @st.composite
 def gpus(draw: st.DrawFn, index: int, node_name: str, pod_name: str) -> TracedGpu:
+    """A stuck counter is never called that beside a live holder: trace looks at holders first (facts/gpu-and-linux 8.5)."""
     to = draw(st.sampled_from([(pod_name,), (pod_name,), (pod_name, "other")]))
+    headline = draw(headlines)
+    holding = draw(holder_lists if headline is not GpuClass.PHANTOM_UTIL else st.just([]))
     return gpu(
         index,
         node=node_name,
         to=to,
-        headline=draw(headlines),
+        headline=headline,
         utilisation=draw(ratios),
         sm=draw(ratios),
-        holders=draw(holder_lists),
+        holders=holding,
     )
 
 
@@ -103,7 +106,7 @@ def weaker(sweep: Sweep) -> Iterator[Sweep]:
     yield replace(sweep, idle_since=None)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @over(sweeps())
 def test_taking_a_reading_away_never_turns_a_kept_session_into_a_stopped_one(sweep: Sweep) -> None:
     if sweep.decision().verdict in STOPPING:
