@@ -69,6 +69,7 @@ DIFFERENT: dict[str, tuple[str, Callable[[Content], Any]]] = {
         "share a name",
         lambda c: template(c, "main")["dag"]["tasks"].extend({"name": name, "template": "list"} for name in ("a-b", "a_b")),
     ),
+    "a condition on an item": ("before there are items", lambda c: task(c, "work").update(when='"{{item}}" == "a"')),
     "an expression tag": ("expression", lambda c: task(c, "join")["arguments"]["parameters"][0].update(value="{{=1+41}}")),
     "no entrypoint": ("entrypoint", lambda c: c["spec"].update(entrypoint="mian")),
     "an entrypoint without its input": (

@@ -22,7 +22,7 @@ from workflows.local.outcome import Outcome, dag_phase, group_of, may_run, outpu
 from workflows.local.record import OnNode, Record
 from workflows.local.references import ancestors, is_fan_out
 from workflows.local.setting import Setting
-from workflows.local.tags import fill, only_tag, plain
+from workflows.local.tags import fill, only_tag, plain, tags_in
 
 Values = Mapping[str, str]
 Gate = asyncio.Semaphore | None
@@ -154,7 +154,7 @@ class _Engine:
             return self._never(task, name, "Omitted", "omitted: depends condition not met")
         if not is_fan_out(task):
             return await self._child(task, name, values, gate)
-        items = self._items(task, name, values)
+        items = [] if self._excused(task, name, values) else self._items(task, name, values)
         if items is None:
             return self._never(task, name, "Error", f"withParam value could not be parsed as a JSON list: {task['withParam']}")
         if not items:
@@ -173,6 +173,19 @@ class _Engine:
         if "withItems" in task:
             return list(task["withItems"])
         return items_of(fill(task["withParam"], values, f"{name}: withParam"))
+
+    def _excused(self, task: Mapping[str, Any], name: str, values: Values) -> bool:
+        """Whether `when` is false and the list is no list yet: an output that the controller then does not even look up, or no
+        JSON list at all. There are no children then (dag.go: resolveDependencyReferences, expandTask)."""
+        if "when" not in task or "withParam" not in task:
+            return False
+        try:
+            if when_holds(fill(task["when"], values, f"{name}: when")):
+                return False
+        except BadInput:
+            return False
+        looked_up = any(tag.startswith("tasks.") for tag in tags_in(task["withParam"]))
+        return looked_up or items_of(fill(task["withParam"], values, f"{name}: withParam")) is None
 
     async def _child(self, task: Mapping[str, Any], name: str, values: Values, gate: Gate) -> Outcome:
         if "when" in task:

@@ -12,7 +12,7 @@ from steps.contracts.errors import BadInput
 from steps.contracts.files import read_limited
 from workflows.local.fields import MANIFEST, refuse_unknown
 from workflows.local.references import check_references
-from workflows.local.tags import plain
+from workflows.local.tags import plain, tags_in
 
 Template = dict[str, Any]
 """A template as in the YAML: raw, but every field is one that `fields` knows."""
@@ -103,6 +103,9 @@ def _check_dag(template: Template, where: str) -> None:
         raise BadInput(f"{where}: set failFast: false; without it the tasks that still run depend on timing")
     if {"timeout", "activeDeadlineSeconds", "retryStrategy", "volumes", "outputs"} & set(template):
         raise BadInput(f"{where}: a DAG has no deadline, retry, volume or output here; put them on its leaves")
+    for task in template["dag"].get("tasks", []):
+        if any(tag.startswith("item") for tag in tags_in(task.get("when", ""))):
+            raise BadInput(f"{where}: task {task['name']} has {{{{item}}}} in its `when`, which 4.0.5 reads before there are items")
     names = [task["name"] for task in template["dag"].get("tasks", [])]
     if len({name.replace("-", "_") for name in names}) != len(names):
         raise BadInput(f"{where}: two tasks share a name, or differ only in '-' and '_', which `depends` cannot tell apart")
