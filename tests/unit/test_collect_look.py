@@ -169,6 +169,12 @@ def test_a_zombie_that_nvml_lists_is_told_whatever_its_pod() -> None:
     assert [one.pid for one in looked(world).processes] == [4]
 
 
+def test_processes_of_one_cgroup_stand_side_by_side() -> None:
+    other = CGROUP.replace(POD, OTHER_POD)
+    found = [process(1), process(2, cgroup=other), process(3), process(4, cgroup=other)]
+    assert [one.pid for one in looked(World([reading(FakeGpu())], [scan(*found)])).processes] == [1, 3, 2, 4]
+
+
 @pytest.mark.parametrize(("zombies", "told"), [(32, 32), (33, 32), (266, 32)])
 def test_many_zombies_are_a_number(zombies: int, told: int) -> None:
     facts = looked(World([reading(FakeGpu())], [scan(*(zombie(pid) for pid in range(1, zombies + 1)))]))

@@ -62,13 +62,14 @@ def test_a_node_without_ipv6_has_a_count(tmp_path: Path) -> None:
     assert established(tree_with(tmp_path, LISTENING, None)) == 0
 
 
+@pytest.mark.parametrize("server", [LOCAL4, V4_IN_6 + LOCAL4], ids=["v4", "dual-stack"])
 @pytest.mark.parametrize("own", [True, False])
-def test_a_pod_that_talks_to_itself_is_nobody_only_if_the_client_end_is_its_own(tmp_path: Path, own: bool) -> None:
+def test_a_pod_that_talks_to_itself_is_nobody_only_if_the_client_end_is_its_own(tmp_path: Path, own: bool, server: str) -> None:
     socket = tmp_path / "socket"
     socket.touch()
     inode = socket.stat().st_ino
-    both_ends = row(f"{LOCAL4}:22B8", f"{LOCAL4}:C001", "01", 5) + row(f"{LOCAL4}:C001", f"{LOCAL4}:22B8", "01", inode)
-    tree = tree_with(tmp_path, LISTENING + both_ends)
+    client = row(f"{LOCAL4}:C001", f"{LOCAL4}:22B8", "01", inode)
+    tree = tree_with(tmp_path, client, LISTENING6 + row(f"{server}:22B8", f"{server}:C001", "01", 5))
     if own:
         (tree.root / "70" / "fd" / "9").symlink_to(socket)
     assert established(tree) == (0 if own else 1)

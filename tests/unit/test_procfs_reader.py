@@ -57,6 +57,11 @@ def test_a_mapping_of_a_file_that_is_no_longer_there_goes_by_its_name(tree: Proc
     assert [p.pid for p in scan.processes] == [7]
 
 
+def test_a_mapping_is_not_judged_by_another_file_that_took_its_path(tree: ProcTree) -> None:
+    tree.process(7, maps=mapping("/dev/zero", ZERO_INODE + 1), fds=[Path("/dev/full")])
+    assert tree.reader().scan([ZERO_NODE], (), Scan.FULL).processes == ()
+
+
 def test_a_regular_file_with_a_gpus_name_is_no_device(tree: ProcTree, tmp_path: Path) -> None:
     file = tmp_path / "nvidia1"
     file.touch()
