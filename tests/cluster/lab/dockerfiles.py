@@ -23,6 +23,8 @@ TEST_SESSION: Final = "docker.io/gpureclaim/test-session:0.1.0"
 
 BUILD_TIMEOUT_S: Final = 600.0
 DOWNLOAD_TIMEOUT_S: Final = 600.0
+KEPT_TARS: Final = 3
+"""Of one image, besides the newest: another program may be about to give one to its cluster."""
 WHEEL_PLATFORMS: Final = ("manylinux2014", "manylinux_2_17", "manylinux_2_28", "manylinux_2_34")
 SETTINGS: Final = {
     # No search list: a short name cannot go out to a public registry.
@@ -54,12 +56,12 @@ def make_own(where: Places, image: OwnImage) -> Path:
     target = where.images / f"{short}-{content_hash(image, base.name)}.tar"
     if target.is_file():
         return target
-    for older in where.images.glob(f"{short}-*.tar"):
+    for older in sorted(where.images.glob(f"{short}-*.tar"), key=lambda path: path.stat().st_mtime)[:-KEPT_TARS]:
         older.unlink()
     options = _wheel_options(where, CHECKOUT / image.wheels) if image.wheels else []
     with timed(f"image {image.name} from {image.dockerfile}"):
         _Buildah(where).build(image, base, options, target)
-    say(f"{image.name}: {target.stat().st_size / 1e6:.0f} MB as a tar")
+    say(f"{image.name}: {target.stat().st_size / 1e6:.0f} MB compressed")
     return target
 
 
@@ -114,14 +116,14 @@ class _Buildah:
             (self._home / name).write_text(content, encoding="utf-8")
 
     def build(self, image: OwnImage, base: Path, options: Sequence[str], target: Path) -> None:
-        """Unchanged layers are taken from the storage; the tar is not compressed: it stays on this machine."""
+        """Unchanged layers are taken from the storage."""
         self._load(base)
         build = ["bud", "--isolation", "chroot", "--pull-never", "--layers", "--quiet", "--file", str(CHECKOUT / image.dockerfile)]
         build += ["--ignorefile", str(CHECKOUT / f"{image.dockerfile}.dockerignore"), "--tag", image.name, *options, str(CHECKOUT)]
         self._run(build)
         unfinished = target.with_name(f".{target.name}.unfinished")
         unfinished.unlink(missing_ok=True)
-        self._run(["push", "--quiet", "--disable-compression", image.name, f"oci-archive:{unfinished}:{image.name}"])
+        self._run(["push", "--quiet", image.name, f"oci-archive:{unfinished}:{image.name}"])
         unfinished.replace(target)
 
     def _load(self, base: Path) -> None:

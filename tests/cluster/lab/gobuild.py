@@ -14,28 +14,35 @@ from typing import Final
 from steps.contracts.files import write_atomically
 from tests.cluster.lab.commands import output_of
 from tests.cluster.lab.errors import LabError
+from tests.cluster.lab.locks import alone
 from tests.cluster.lab.parts import ARGO_WORKFLOWS, KUBERNETES, PARTS, Part, Program
 from tests.cluster.lab.places import Places
 from tests.cluster.lab.progress import say, timed
 
 DOWNLOAD_TIMEOUT_S: Final = 900.0
 COMPILE_TIMEOUT_S: Final = 2400.0
+OTHER_PROGRAM_S: Final = 5400.0
 ENVIRON: Final = {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"}
 WEB_PAGE: Final = "<html><body>API only</body></html>"
 
 
 def build(where: Places) -> None:
     """Every program of every part, in `where.bin`. Raises LabError with Go's last words."""
-    for part in PARTS:
-        stale = [program for program in part.programs if not is_built(where, part, program)]
-        if not stale:
-            say(f"{part.name} {part.version} is built")
-            continue
-        with timed(f"source of {part.name} {part.version}"):
-            folder = _module_to_build_in(where, part)
-        for program in stale:
-            with timed(f"building {program.name} {part.version}"):
-                _build_one(where, part, program, folder)
+    with alone(where, "building", patience_s=OTHER_PROGRAM_S):
+        for part in PARTS:
+            _build_part(where, part)
+
+
+def _build_part(where: Places, part: Part) -> None:
+    stale = [program for program in part.programs if not is_built(where, part, program)]
+    if not stale:
+        say(f"{part.name} {part.version} is built")
+        return
+    with timed(f"source of {part.name} {part.version}"):
+        folder = _module_to_build_in(where, part)
+    for program in stale:
+        with timed(f"building {program.name} {part.version}"):
+            _build_one(where, part, program, folder)
 
 
 def missing(where: Places) -> list[str]:

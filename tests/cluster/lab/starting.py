@@ -1,6 +1,5 @@
 """Starts the cluster, after it ended one that was left over. Whatever fails here ends what was begun, and keeps the logs."""
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from tests.cluster.lab.errors import LabError
 from tests.cluster.lab.gobuild import missing
 from tests.cluster.lab.kubectl import Json
 from tests.cluster.lab.lab import MARK, Lab, evidence_folder, own
+from tests.cluster.lab.locks import alone
 from tests.cluster.lab.network import NetworkNamespace
 from tests.cluster.lab.places import Places
 from tests.cluster.lab.processes import Ledger, Started, identified
@@ -23,6 +23,8 @@ from tests.cluster.lab.progress import say, timed
 from tests.cluster.lab.record import Record, read_record, write_record
 from tests.cluster.lab.volumes import host_volume
 
+CHANGING: Final = "starting-or-ending"
+OTHER_PROGRAM_S: Final = 240.0
 EVIDENCE_CLAIM: Final = "gpu-reclaim-evidence"
 
 
@@ -41,7 +43,7 @@ def start(where: Places, network: NetworkNamespace, images: Sequence[Path], *, e
     require_root_on_debian()
     if lacking := missing(where):
         raise LabError(f"not built yet: {', '.join(lacking)}; run `python -m tests.cluster.lab build`")
-    with _alone(where):
+    with alone(where, CHANGING, patience_s=OTHER_PROGRAM_S):
         _make_room(where)
         node.refuse_foreign_kubelet()
         where.run.mkdir(parents=True)
@@ -55,22 +57,10 @@ def start(where: Places, network: NetworkNamespace, images: Sequence[Path], *, e
 
 def stop(where: Places) -> None:
     """End the cluster of the run folder, if there is one."""
-    with _alone(where):
+    with alone(where, CHANGING, patience_s=OTHER_PROGRAM_S):
         record = read_record(where)
         if record is not None:
             end_cluster(where, NetworkNamespace(record.network))
-
-
-@contextmanager
-def _alone(where: Places) -> Iterator[None]:
-    """Only one program at a time starts or ends a cluster. Raises LabError if another is at it."""
-    where.cache.mkdir(parents=True, exist_ok=True)
-    with (where.cache / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise LabError(f"another program is starting or ending the cluster in {where.run}; wait for it") from error
-        yield
 
 
 def _make_room(where: Places) -> None:
