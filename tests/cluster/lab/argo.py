@@ -9,6 +9,7 @@ import yaml
 from steps.contracts.files import write_atomically
 from tests.cluster.lab import settings
 from tests.cluster.lab.bases import ARGOEXEC, EVENTS
+from tests.cluster.lab.commands import ran
 from tests.cluster.lab.controlplane import certificates, kubeconfig
 from tests.cluster.lab.gobuild import source_of
 from tests.cluster.lab.kubectl import Json, Kubectl
@@ -18,6 +19,8 @@ from tests.cluster.lab.places import EVENTS_CONFIGURATION, Places
 from tests.cluster.lab.processes import Ledger
 
 NAMESPACE: Final = "gpu-reclaim"
+SERVER_ADDRESS: Final = "http://127.0.0.1:2746"
+"""Of Argo's API server, in the cluster's network namespace."""
 CRDS_S: Final = 180.0
 SERVED_S: Final = 60.0
 STREAM: Final = "maxMsgs: 50000\nmaxAge: 72h\nmaxBytes: -1\nreplicas: 1\nduplicates: 300s\nretention: 0\ndiscard: 0\n"
@@ -62,8 +65,8 @@ def start_workflows(where: Places, network: NetworkNamespace, ledger: Ledger, ku
     )
 
 
-def start_server(where: Places, network: NetworkNamespace, ledger: Ledger) -> str:
-    """Argo's API server without the web page. Returns its address, reachable in the cluster's network namespace."""
+def start_server(where: Places, network: NetworkNamespace, ledger: Ledger) -> None:
+    """Argo's API server without the web page, at SERVER_ADDRESS; returns when it listens."""
     ledger.start(
         "argo-server",
         [
@@ -77,7 +80,8 @@ def start_server(where: Places, network: NetworkNamespace, ledger: Ledger) -> st
             "--secure=false",
         ],
     )
-    return "http://127.0.0.1:2746"
+    check = [*network.inside(), "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/2746"]
+    ledger.wait("argo-server", "Argo's API server listens", lambda: ran(check, timeout_s=10).returncode == 0, within_s=SERVED_S)
 
 
 def start_events(where: Places, network: NetworkNamespace, ledger: Ledger, kubectl: Kubectl) -> None:

@@ -34,7 +34,7 @@ def ran(
             check=False,
         )
     except FileNotFoundError as error:
-        raise LabError(f"{words[0]} is not installed; run `python -m tests.cluster.lab build` as root on Debian") from error
+        raise LabError(f"{words[0]} is not installed; docs/cluster-tests.md says what the test cluster needs") from error
     except subprocess.TimeoutExpired as error:
         raise LabError(f"`{_shown(words)}` did not end within {timeout_s:g} s; run it by hand to see where it stands") from error
 

@@ -1,12 +1,12 @@
 """The test cluster as one object, however it came to be: started here, or there already."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tests.cluster.lab import gpu
-from tests.cluster.lab.argo import NAMESPACE, start_server
+from tests.cluster.lab.argo import NAMESPACE, SERVER_ADDRESS, start_events, start_server
 from tests.cluster.lab.certificates import NODE
 from tests.cluster.lab.commands import output_of
 from tests.cluster.lab.controlplane import kubeconfig
@@ -33,7 +33,6 @@ class Lab:
     argo: Path
     namespace: str = NAMESPACE
     node: str = NODE
-    _server: list[str] = field(default_factory=list)
 
     def inside(self, *argv: str | Path) -> list[str]:
         """A command line that reaches the cluster: for programs of the project that talk to its API."""
@@ -62,9 +61,15 @@ class Lab:
     def argo_server(self) -> str:
         """Address of Argo's API server, started at the first call; reachable through `inside`."""
         network = self._here("argo server")
-        if not self._server:
-            self._server.append(start_server(self.where, network, self.ledger))
-        return self._server[0]
+        if not self.ledger.runs("argo-server"):
+            start_server(self.where, network, self.ledger)
+        return SERVER_ADDRESS
+
+    def events(self) -> None:
+        """NATS, the controller of Argo Events and the event bus `default`, started at the first call."""
+        network = self._here("event bus")
+        if not self.ledger.runs("argo-events"):
+            start_events(self.where, network, self.ledger, self.kubectl)
 
     def gpus(self) -> int | None:
         """How many GPUs the node can give; None if it says nothing."""

@@ -107,6 +107,11 @@ class Ledger:
         """The youngest process of that name, alive or not."""
         return next((process for process in reversed(self.all()) if process.name == name), None)
 
+    def runs(self, name: str) -> bool:
+        """True while a recorded process of that name is alive."""
+        process = self.named(name)
+        return process is not None and process.alive()
+
     def log_of(self, name: str) -> Path:
         return self._logs / f"{name}.log"
 

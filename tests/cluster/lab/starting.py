@@ -95,7 +95,7 @@ def _start(where: Places, network: NetworkNamespace, images: Sequence[Path], *, 
             argo.create_crds(where, lab.kubectl)
         argo.start_workflows(where, network, ledger, lab.kubectl)
         if events:
-            argo.start_events(where, network, ledger, lab.kubectl)
+            lab.events()
         importing.result()
     say("images imported, Argo started")
     gpu.start_device_plugin(ledger)
