@@ -93,8 +93,12 @@ def _tell_story(demo: Demo) -> None:
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
     """Two demos in one folder would sweep each other's world away."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f".{folder.name}.lock").open("ab") as lock:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = folder.with_name(f".{folder.name}.lock").open("ab")
+    except OSError as error:
+        raise BadInput(f"{folder.parent} cannot be written: {error.strerror}; give another folder with --folder=PATH") from error
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
