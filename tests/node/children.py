@@ -29,12 +29,9 @@ class Children:
         assert child.stdout is not None
         said = [int(word) for _ in range(lines) for word in child.stdout.readline().split()]
         assert said, f"the child said nothing; it ended with {child.poll()}"
+        assert min(said) > 1, "a child said a PID of its own namespace: here that number is another process"
         self._pids.update(said)
         return said
-
-    def also_end(self, pid: int) -> None:
-        """A PID that no child said, to be killed at the end."""
-        self._pids.add(pid)
 
     def end(self) -> None:
         for pid in self._pids | {child.pid for child in self._running}:
