@@ -78,6 +78,10 @@ def test_the_innermost_pod_wins_and_the_outer_one_is_told() -> None:
     assert nested.outer_pod_uid == UID
 
 
+def test_a_pod_written_straight_into_another_ones_container_is_at_that_ones_level() -> None:
+    assert named(f"{CGROUPFS}/{ID}/pod{OTHER}/{INNER}").qos is Qos.BURSTABLE
+
+
 def test_an_inner_id_is_reported_apart() -> None:
     inside = named(f"{SLICE}/cri-containerd-{ID}.scope/docker/{INNER}")
     assert (inside.container_id, inside.inner_container_id) == (ID, INNER)

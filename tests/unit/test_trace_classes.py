@@ -147,6 +147,12 @@ def test_drift_is_told_with_its_bytes(used_mib: int, drift: bool) -> None:
     )
 
 
+@pytest.mark.parametrize(("used_mib", "drift"), [(904 + 64, False), (904 + 65, True)])
+def test_the_allowance_with_v1_lies_on_top_of_the_drivers_reserve(used_mib: int, drift: bool) -> None:
+    device = gpu(used_mib=used_mib, memory=memory(used_mib, 40960, 904, "v1"))
+    assert bool(first(facts((device,))).findings) is drift
+
+
 @pytest.mark.parametrize(
     ("used_mib", "reserved_mib", "total_mib", "expected"),
     [

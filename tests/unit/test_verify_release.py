@@ -168,6 +168,11 @@ def test_a_long_grace_moves_the_deadline() -> None:
     assert (release.verdict, after_s) == (ReleaseVerdict.LEAKED, 317)
 
 
+def test_the_longest_grace_of_the_sessions_pods_on_this_node_counts() -> None:
+    stop = receipt(judged_pod(grace_s=30), judged_pod(uid=POD_B, grace_s=200))
+    assert watched(held, stop=stop)[1] == 217
+
+
 def test_a_ghost_that_starts_late_is_watched_for_its_sixty_seconds() -> None:
     release, after_s = watched(until((40, held), (FOREVER, ghost)))
     assert (release.verdict, after_s) == (ReleaseVerdict.LEAKED, 100)
@@ -210,6 +215,14 @@ def test_a_captured_process_is_recognised_after_its_cgroup_is_lost() -> None:
         return one_look((device,), at_s, process(4001, ("8:pids:/",), samples_in_state=1))
 
     assert watched(lost)[0].verdict is ReleaseVerdict.LEAKED
+
+
+def test_a_captured_holder_that_nobody_can_attribute_must_go_as_well() -> None:
+    def stranger(at_s: float) -> NodeFacts:
+        device = gpu(used_mib=8100, processes=(listed(4001, 8000),), samples=1)
+        return one_look((device,), at_s, process(4001, ("0::/../..",), samples_in_state=1))
+
+    assert watched(stranger, capture=stranger(-5))[0].verdict is ReleaseVerdict.LEAKED
 
 
 def test_a_live_holder_that_nvml_does_not_list_is_a_leak_by_that_class() -> None:
