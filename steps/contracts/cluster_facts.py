@@ -79,7 +79,7 @@ class Session(Document, frozen=True, kw_only=True):
 
     replicas: what spec asks for now. judged_digest: hex digest of what is judged of the owner (replicas, pod template,
     our and the opt-out annotations and labels); neither status nor foreign annotations move it.
-    pod_uids: all pods, also those that are terminating. gpus_requested: of one replica.
+    pod_uids: all pods that have not ended, on any node, also those that are terminating. gpus_requested: of one replica.
     """
 
     owner: OwnerRef

@@ -69,11 +69,8 @@ class ApiDouble:
         """Lay an object there as if a controller had: a new version, its own uid unless it has one."""
         self.version += 1
         namespace = re.search(r"/namespaces/([^/]+)/", path)
-        metadata = {
-            "name": path.rpartition("/")[2],
-            "uid": f"uid-{path.replace('/', '-')}",
-            "creationTimestamp": "2026-11-30T09:00:00Z",
-        }
+        uid = self.objects[path]["metadata"]["uid"] if path in self.objects else f"uid-{self.version}"
+        metadata = {"name": path.rpartition("/")[2], "uid": uid, "creationTimestamp": "2026-11-30T09:00:00Z"}
         if namespace:
             metadata["namespace"] = namespace[1]
         made = {**deepcopy(dict(body)), "metadata": {**metadata, **body.get("metadata", {}), "resourceVersion": str(self.version)}}

@@ -203,6 +203,26 @@ def test_of_two_stops_that_heal_one_stale_claim_only_one_acts() -> None:
     assert (receipt.acted, receipt.refusal, intent.decision_id) == (False, Refusal.CHANGED_SINCE_DECIDED, "d-1")
 
 
+@pytest.mark.parametrize("call", ["create", "delete"])
+def test_a_stop_that_is_overtaken_while_it_heals_a_stale_claim_removes_no_record_but_that_one(call: str) -> None:
+    """Overtaken after it saw the stale claim, or between the look at the record and its removal."""
+    scene = Scene()
+    scene.claim_by("d-0", NOON - timedelta(hours=1))
+    scene.kept = kept(scene.decision, msgspec.structs.replace(scene.decision, decision_id="d-2"))
+    real, others = getattr(scene.api, call), []
+
+    def overtaken(*args: Any, **more: Any) -> Any:
+        setattr(scene.api, call, real)
+        answer = real(*args, **more) if call == "create" else None
+        others.append(scene.stop(decision_id="d-2"))
+        return answer or real(*args, **more)
+
+    setattr(scene.api, call, overtaken)
+    receipt, intent = scene.stop(), scene.intent()
+    assert intent is not None
+    assert (receipt.refusal, others[0].acted, intent.decision_id) == (Refusal.CLAIMED_BY_ANOTHER, True, "d-2")
+
+
 def test_of_two_stops_at_once_the_one_with_the_claim_acts() -> None:
     scene = Scene()
     scene.kept = kept(scene.decision, msgspec.structs.replace(scene.decision, decision_id="d-2"))
