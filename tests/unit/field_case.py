@@ -80,7 +80,8 @@ class Input:
 
 
 def input_of(case: Mapping[str, Any]) -> Input:
-    """The case as node facts and the API's pods. Raises UnknownKey for any key the schema does not know."""
+    """The case as node facts and the API's pods. Raises UnknownKey for any key the schema does not know; a reading that is
+    left out is unknown, like null."""
     _refuse_unknown("case", case, CASE_KEYS)
     _refuse_unknown("extra", case["extra"], INPUT_KEYS | EXPECTATION_KEYS)
     for process in case["procs"]:
@@ -134,14 +135,14 @@ def _visibility(extra: Mapping[str, Any]) -> Visibility:
 def _gpu(case: Mapping[str, Any], samples: int) -> GpuFacts:
     extra = case["extra"]
     error = extra.get("nvml_error", 0)
-    used, total = _mib(case["used_mib"], error), _mib(case["total_mib"], 0)
+    used, total = _mib(case.get("used_mib"), error), _mib(case.get("total_mib"), 0)
     util_error = extra.get("util_error", 0) or error  # two error codes, no reading: 0 is "no error" in both
-    utilisation = _reading(None if case["util"] is None else case["util"] / 100, util_error)
+    utilisation = _reading(None if case.get("util") is None else case["util"] / 100, util_error)
     moment = Activity(
         taken_at=NOON,
         used_bytes=used,
         utilisation_ratio=utilisation,
-        sm_active_ratio=_reading(case["sm_active"], error),
+        sm_active_ratio=_reading(case.get("sm_active"), error),
         graphics_active_ratio=_reading(_copied(extra.get("gr_per_pod")), error),
     )
     accounting = MemoryAccounting(extra.get("api", "v2"))
@@ -164,7 +165,7 @@ def _gpu(case: Mapping[str, Any], samples: int) -> GpuFacts:
         process_activity=Sample.absent("no field case tells activity per process"),
         processes=Sample.error(f"NVML error {error}") if error else Sample.measured(_listed(case)),
         process_layout=Layout.PLAUSIBLE,
-        power_w=_reading(case["power_w"], error),
+        power_w=_reading(case.get("power_w"), error),
         energy_j=_none(),
         temperature_c=_none(),
         sm_clock_mhz=_none(),
@@ -196,8 +197,8 @@ def _reading(value: Any, error: int) -> Sample[Any]:
 
 
 def _listed(case: Mapping[str, Any]) -> tuple[GpuProcess, ...]:
-    own = [(p["pid"], p["nvml_mib"], p["nvml_type"]) for p in case["procs"] if p["nvml_mib"] is not None]
-    alone = [(p["pid"], p["mib"], "C") for p in case["nvml_only"]]
+    own = [(p["pid"], p["nvml_mib"], p.get("nvml_type", "C")) for p in case["procs"] if p.get("nvml_mib") is not None]
+    alone = [(p["pid"], p.get("mib"), "C") for p in case.get("nvml_only", ())]
     return tuple(GpuProcess(pid=pid, used_memory_bytes=_mib(mib, 0), kinds=(KINDS[kind],)) for pid, mib, kind in (*own, *alone))
 
 
@@ -215,15 +216,15 @@ def _allocations(case: Mapping[str, Any]) -> Sample[tuple[Allocation, ...]]:
 
 
 def _process(process: Mapping[str, Any], extra: Mapping[str, Any], samples: int) -> ProcessFacts:
-    threads: Mapping[str, Mapping[str, Any]] = process["threads"] or {}
+    threads: Mapping[str, Mapping[str, Any]] = process.get("threads") or {}
     adopted = bool(extra.get("session_leader_dead", False)) or "ppid_is" in extra
-    exe = process["exe"]
+    exe = process.get("exe", "")
     path = exe if exe.startswith("/") else f"/usr/bin/{exe}"
     dead = process["state"] in "ZX"
     return ProcessFacts(
         pid=process["pid"],
         start_time_ticks=1000 + process["pid"],
-        parent_pid=process["ppid"],
+        parent_pid=process.get("ppid", 1),
         process_group=process["pid"],
         session_id=process["pid"],
         state=process["state"],
@@ -240,12 +241,12 @@ def _process(process: Mapping[str, Any], extra: Mapping[str, Any], samples: int)
 
 
 def _holds(process: Mapping[str, Any], threads: Mapping[str, Mapping[str, Any]]) -> tuple[Hold, ...]:
-    own = [Hold(device=name, gpu_uuid=_uuid(name), via=HoldVia.DESCRIPTOR) for name in process["fds"]]
-    mapped = [Hold(device=name, gpu_uuid=_uuid(name), via=HoldVia.MAPPING) for name in process["maps"]]
+    own = [Hold(device=name, gpu_uuid=_uuid(name), via=HoldVia.DESCRIPTOR) for name in process.get("fds", ())]
+    mapped = [Hold(device=name, gpu_uuid=_uuid(name), via=HoldVia.MAPPING) for name in process.get("maps", ())]
     of_threads = [
         Hold(device=name, gpu_uuid=_uuid(name), via=HoldVia.THREAD, thread_id=int(number), thread_state=thread["state"])
         for number, thread in threads.items()
-        for name in thread["fds"]
+        for name in thread.get("fds", ())
     ]
     return (*own, *mapped, *of_threads)
 

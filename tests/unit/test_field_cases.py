@@ -63,7 +63,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def thread_ids(case: dict[str, Any]) -> set[int]:
-    return {int(number) for process in case["procs"] for number in (process["threads"] or {})}
+    return {int(number) for process in case["procs"] for number in (process.get("threads") or {})}
 
 
 def told(gpu: TracedGpu) -> str:
