@@ -90,17 +90,24 @@ def deadlines_on_leaves(content: Content) -> list[str]:
     return found
 
 
-def accounts_are_those_of_the_design(content: Content) -> list[str]:
+def tokens_are_mounted_by_exception(content: Content) -> list[str]:
+    """No API token unless a template asks for it, never for the probe; Argo's own containers use the executor's account."""
     spec = content["spec"]
     found = [] if spec.get("automountServiceAccountToken") is False else ["the token is mounted by default"]
     if spec.get("executor", {}).get("serviceAccountName") != "executor":
         found.append("Argo's own containers do not use the executor's account")
     for one in templates(content):
-        if "dag" not in one and one.get("serviceAccountName") != ACCOUNTS.get(one["name"]):
-            found.append(f"{one['name']} runs as {one.get('serviceAccountName')}")
         if one.get("serviceAccountName") == "probe" and one.get("automountServiceAccountToken"):
             found.append(f"{one['name']} gets a token of the API")
+        if "dag" not in one and "serviceAccountName" not in one:
+            found.append(f"{one['name']} runs as whoever the workflow does")
     return found
+
+
+def accounts_are_those_of_the_design(content: Content) -> list[str]:
+    leaves = [one for one in templates(content) if "dag" not in one]
+    found = {one["name"]: one.get("serviceAccountName") for one in leaves}
+    return [] if found == ACCOUNTS else [f"the accounts are {found}"]
 
 
 def containers_are_confined(content: Content) -> list[str]:
@@ -135,11 +142,16 @@ def only_node_pods_are_root(content: Content) -> list[str]:
 
 
 def one_lock_deep(content: Content) -> list[str]:
-    """Nested locks can deadlock: one template has one, and it is the session's."""
+    """Nested locks can deadlock: at most one place of a workflow has one."""
     holders = [one["name"] for one in templates(content) if "synchronization" in one]
-    names = [mutex["name"] for one in templates(content) for mutex in one.get("synchronization", {}).get("mutexes", [])]
-    right = holders == ["reclaim"] and names == ["session-{{inputs.parameters.session-uid}}"]
-    return [] if right and "synchronization" not in content["spec"] else [f"locks: {holders} {names}"]
+    holders += ["the workflow"] if "synchronization" in content["spec"] else []
+    return [] if len(holders) <= 1 else [f"locks in {', '.join(holders)}"]
+
+
+def the_lock_is_the_sessions(content: Content) -> list[str]:
+    names = {one["name"]: one["synchronization"] for one in templates(content) if "synchronization" in one}
+    wanted = {"reclaim": {"mutexes": [{"name": "session-{{inputs.parameters.session-uid}}"}]}}
+    return [] if names == wanted else [f"locks: {names}"]
 
 
 def pods_outlive_the_archive(content: Content) -> list[str]:
@@ -161,7 +173,7 @@ def a_shard_fits_into_an_argument(content: Content) -> list[str]:
     )
 
 
-RULES: Final[tuple[Callable[[Content], list[str]], ...]] = (
+EVERY: Final[tuple[Callable[[Content], list[str]], ...]] = (
     references_resolve,
     no_script,
     nothing_newer_than_4_0,
@@ -170,14 +182,21 @@ RULES: Final[tuple[Callable[[Content], list[str]], ...]] = (
     node_pods_end,
     node_pods_reach_their_node,
     deadlines_on_leaves,
-    accounts_are_those_of_the_design,
+    tokens_are_mounted_by_exception,
     containers_are_confined,
     only_node_pods_are_root,
     one_lock_deep,
     pods_outlive_the_archive,
+)
+"""Rules for every workflow."""
+
+SWEEP: Final[tuple[Callable[[Content], list[str]], ...]] = (
+    accounts_are_those_of_the_design,
+    the_lock_is_the_sessions,
     dry_run_unless_told_otherwise,
     a_shard_fits_into_an_argument,
 )
+"""Rules for the sweep alone."""
 
 
 def templates(content: Content) -> list[dict[str, Any]]:
