@@ -12,15 +12,16 @@ from hera.workflows import WorkflowTemplate
 
 from steps.contracts.files import write_atomically
 from workflows import MANIFESTS
+from workflows.release_check import release_check
 from workflows.sweep import sweep
 
-TEMPLATES: Final[Mapping[str, Callable[[], WorkflowTemplate]]] = {"sweep": sweep}
-HEADER: Final = "# Rendered from workflows/{name}.py by `python -m workflows.render`. Do not edit.\n"
+TEMPLATES: Final[Mapping[str, Callable[[], WorkflowTemplate]]] = {"release-check": release_check, "sweep": sweep}
+HEADER: Final = "# Rendered from workflows/{module}.py by `python -m workflows.render`. Do not edit.\n"
 
 
 def render(name: str) -> str:
     """The manifest of one workflow, as YAML text."""
-    return HEADER.format(name=name) + str(TEMPLATES[name]().to_yaml())
+    return HEADER.format(module=name.replace("-", "_")) + str(TEMPLATES[name]().to_yaml())
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
-from steps.archive.names import RECEIPT, RUN_RECORD, SESSIONS, SUMMARY
+from steps.archive.names import RECEIPT, RELEASE_CHECK, RUN_RECORD, SESSIONS, SUMMARY
 from steps.contracts.cluster_facts import ClusterFacts
 from steps.contracts.decision import Decision, Decisions, StopOrder
 from steps.contracts.document import MAX_DOCUMENT_BYTES, Document, decode
@@ -15,11 +15,14 @@ from steps.contracts.errors import BadInput
 from steps.contracts.files import read_limited
 from steps.contracts.node_facts import NodeFacts
 from steps.contracts.release import Release
+from steps.contracts.release_check import ReleaseCheck
 from steps.contracts.run_record import EvidenceSummary, RunRecord
 from steps.contracts.stop_receipt import StopReceipt
 from steps.contracts.traced import Traced
 
 D = TypeVar("D", bound=Document)
+
+RELEASE_CHECK_TEMPLATE: Final = "release-check"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +48,20 @@ class SessionEvidence:
 
 @dataclass(frozen=True, slots=True)
 class RunEvidence:
+    """check: what became of a deleted pod's devices, where that was what the run was for."""
+
     run: str
     record: RunRecord | None
     shards: tuple[ShardEvidence, ...]
     sessions: tuple[SessionEvidence, ...]
     summary: EvidenceSummary | None
     unreadable: tuple[str, ...]
+    check: ReleaseCheck | None = None
+
+    @property
+    def is_check(self) -> bool:
+        """Whether the run was about one deleted pod: then nothing is to be judged."""
+        return self.check is not None or (self.record is not None and self.record.template == RELEASE_CHECK_TEMPLATE)
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
@@ -108,6 +119,7 @@ def load_evidence(folder: Path) -> RunEvidence:
         shards=tuple(_shard(path, reader) for path in _shard_folders(folder)),
         sessions=tuple(_session(path, reader) for path in sorted((folder / SESSIONS).glob("*")) if path.is_dir()),
         summary=reader.document(folder / SUMMARY, EvidenceSummary),
+        check=reader.document(folder / RELEASE_CHECK, ReleaseCheck),
         unreadable=tuple(reader.unreadable),
     )
 

@@ -11,6 +11,7 @@ LOGS: Final = "logs"
 SESSIONS: Final = "sessions"
 COLLECTED: Final = "collected"
 RECEIPT: Final = "receipt.json"
+RELEASE_CHECK: Final = "release-check.json"
 
 
 def safe(name: str) -> str:

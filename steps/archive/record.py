@@ -16,6 +16,7 @@ from steps.contracts.errors import BadInput
 from steps.contracts.node_facts import NodeFacts
 from steps.contracts.parcel import unpack
 from steps.contracts.release import Release
+from steps.contracts.release_check import ReleaseCheck
 from steps.contracts.run_record import NodeRecord, RunRecord
 from steps.contracts.stop_receipt import StopReceipt
 
@@ -28,6 +29,7 @@ GIVES: Final[Mapping[str, str]] = {
     "capture": "facts",
     "stop": "receipt",
     "verify": "release",
+    "release-check": "check",
 }
 """Template -> the output without which the evidence has a gap."""
 
@@ -51,12 +53,14 @@ class Reclaim:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Everything of ours in a record. gaps: sentences, one for each output that should be there and is not."""
+    """Everything of ours in a record. gaps: sentences, one for each output that should be there and is not.
+    checks: of deleted pods, when that is what the run was for."""
 
     collected: tuple[NodeFacts, ...]
     reclaims: tuple[Reclaim, ...]
     shards: tuple[int, ...]
     gaps: tuple[str, ...]
+    checks: tuple[ReleaseCheck, ...] = ()
 
 
 def read_record(record: RunRecord) -> Recorded:
@@ -78,11 +82,13 @@ def read_record(record: RunRecord) -> Recorded:
     captures = list(documents("capture", NodeFacts, unpack))
     receipts = list(documents("stop", StopReceipt, decode))
     releases = list(documents("verify", Release, unpack))
+    checks = tuple(document for _, document in documents("release-check", ReleaseCheck, unpack))
     places = dict.fromkeys(parent_of(node.name) for node in own if node.template in ("capture", "stop", "verify"))
     return Recorded(
         collected=tuple({facts.node: facts for _, facts in documents("collect", NodeFacts, unpack)}.values()),
         reclaims=tuple(_reclaim(place, own, captures, receipts, releases) for place in places),
         shards=tuple(_shards(own, gaps)),
+        checks=checks,
         gaps=tuple(dict.fromkeys(gaps)),
     )
 

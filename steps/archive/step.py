@@ -14,7 +14,7 @@ import msgspec
 from steps.archive.declaration import STEP
 from steps.archive.evidence import RunEvidence, SessionEvidence, load_evidence
 from steps.archive.hand_over import freed_of, hand_overs_of, is_settled, nodes_of, only_free_of
-from steps.archive.names import CHECKSUMS, COLLECTED, LOGS, RECEIPT, REPORT, RUN_RECORD, SESSIONS, SUMMARY, safe
+from steps.archive.names import CHECKSUMS, COLLECTED, LOGS, RECEIPT, RELEASE_CHECK, REPORT, RUN_RECORD, SESSIONS, SUMMARY, safe
 from steps.archive.owner_event import note_for, tell
 from steps.archive.record import Reclaim, Recorded, containers_of, read_record
 from steps.archive.report import render
@@ -47,6 +47,7 @@ def run(inputs: Inputs, outside: Outside) -> Exit:
         recorded = read_record(record)
         write_atomically(folder / RUN_RECORD, encode(record))
         remarks.extend(_put_documents(folder, recorded))
+        _put_checks(folder, recorded)
         remarks.extend(_put_logs(folder, record, outside))
     evidence = load_evidence(folder)
     hand_overs, more = _hand_overs(evidence, outside)
@@ -96,6 +97,15 @@ def _put_documents(folder: Path, recorded: Recorded) -> Iterator[str]:
             write_atomically(beside / RECEIPT, encode(reclaim.receipt))
         for release in reclaim.releases:
             write_atomically(beside / f"release-{safe(release.node)}.json", encode(release))
+
+
+def _put_checks(folder: Path, recorded: Recorded) -> None:
+    """The answer on a deleted pod, and what was watched beside those of stopped sessions, under the pod's uid."""
+    for check in recorded.checks:
+        write_atomically(folder / RELEASE_CHECK, encode(check))
+        if check.release is not None:
+            beside = folder / SESSIONS / safe(check.pod.uid)
+            write_atomically(beside / f"release-{safe(check.release.node)}.json", encode(check.release))
 
 
 def _ordered_uid(folder: Path, reclaim: Reclaim) -> str | None:
@@ -150,7 +160,9 @@ def _tell_owners(sessions: tuple[SessionEvidence, ...], hand_overs: tuple[HandOv
 
 def _put_report(folder: Path, evidence: RunEvidence, summary: EvidenceSummary) -> None:
     """Summary, report and checksums, in this order: the checksums cover everything but themselves."""
-    whole = RunEvidence(evidence.run, evidence.record, evidence.shards, evidence.sessions, summary, evidence.unreadable)
+    whole = RunEvidence(
+        evidence.run, evidence.record, evidence.shards, evidence.sessions, summary, evidence.unreadable, evidence.check
+    )
     write_atomically(folder / SUMMARY, msgspec.json.format(encode(summary), indent=2))
     sums = dict(_checksums(folder))
     sums.pop(REPORT, None)

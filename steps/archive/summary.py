@@ -22,7 +22,7 @@ def missing_from(evidence: RunEvidence, recorded: Recorded | None, remarks: Iter
         found.extend(recorded.gaps)
         there = {shard.shard for shard in evidence.shards}
         found.extend(f"shard {number}: its judge published nothing" for number in recorded.shards if number not in there)
-    if not evidence.shards and (recorded is None or not recorded.shards):
+    if not evidence.is_check and not evidence.shards and (recorded is None or not recorded.shards):
         found.append("no shard was judged: there are no verdicts")
     for shard in evidence.shards:
         parts = (("cluster.json", shard.cluster), ("traced.json", shard.traced), ("decisions.json", shard.decisions))

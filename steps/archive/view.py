@@ -117,6 +117,9 @@ def is_simulated(evidence: RunEvidence) -> bool:
 def lead_of(evidence: RunEvidence, given_back: Sequence[GivenBackRow]) -> str:
     """What happened, in one sentence."""
     decisions = evidence.decisions
+    if evidence.check is not None:
+        pod, answer = evidence.check.pod, evidence.check.answer.value
+        return f"Deleted pod {pod.namespace}/{pod.name} on {pod.node}: {answer}. {as_sentence(evidence.check.sentence)}"
     if not decisions:
         judged = any(shard.decisions is not None for shard in evidence.shards)
         return "No session was found to judge." if judged else "Nothing was judged; what is missing stands below."

@@ -44,26 +44,36 @@ def watch(task: Task, look: Callable[[], NodeFacts], clock: Clock, stamp_of: Cal
     pods = pods_here(task.receipt, task.node)
     first = look()
     plan = plan_of(task.receipt, pods, task.capture, first)
+    devices, until = follow(plan, first, look, clock, task.interval_s)
+    return Release(
+        stamp=stamp_of(clock.now()),
+        node=task.node,
+        decision_id=task.receipt.decision_id,
+        pod_uids=plan.pod_uids,
+        verdict=gravest([one.verdict for one in devices]),
+        sentence=sentence_of(plan, devices),
+        devices=devices,
+        watched_from=first.stamp.made_at,
+        watched_until=until,
+    )
+
+
+def follow(
+    plan: Plan, first: NodeFacts, look: Callable[[], NodeFacts], clock: Clock, interval_s: float, *, at_most_s: float = math.inf
+) -> tuple[tuple[DeviceRelease, ...], datetime]:
+    """The verdict on each device of the plan, and when the last look was. at_most_s: of the whole watch, whatever is pending."""
     started = first.stamp.made_at
-    end = max(plan.deadline, started) + timedelta(seconds=CLASS_RULE_S + 3 * task.interval_s)
+    end = max(plan.deadline, started) + timedelta(seconds=CLASS_RULE_S + 3 * interval_s)
+    if (end - started).total_seconds() > at_most_s:
+        end = started + timedelta(seconds=at_most_s)
     seen: dict[str, list[Sighting]] = {device.name: [] for device in plan.devices}
     facts = first
-    for remaining in range(_most_looks(started, end, task.interval_s), -1, -1):
+    for remaining in range(_most_looks(started, end, interval_s), -1, -1):
         _add(seen, facts, plan)
         devices = tuple(judge_release(device, seen[device.name], plan) for device in plan.devices)
         if all(one.verdict is not ReleaseVerdict.PENDING for one in devices) or clock.now() >= end or remaining == 0:
-            return Release(
-                stamp=stamp_of(clock.now()),
-                node=task.node,
-                decision_id=task.receipt.decision_id,
-                pod_uids=plan.pod_uids,
-                verdict=gravest([one.verdict for one in devices]),
-                sentence=_sentence(plan, devices),
-                devices=devices,
-                watched_from=started,
-                watched_until=facts.stamp.made_at,
-            )
-        clock.sleep(task.interval_s)
+            return devices, facts.stamp.made_at
+        clock.sleep(interval_s)
         facts = look()
     raise AssertionError("the loop returns on its last pass")
 
@@ -83,7 +93,8 @@ def gravest(verdicts: Sequence[ReleaseVerdict]) -> ReleaseVerdict:
     return min(verdicts, key=GRAVITY.index, default=ReleaseVerdict.UNKNOWN)
 
 
-def _sentence(plan: Plan, devices: Sequence[DeviceRelease]) -> str:
+def sentence_of(plan: Plan, devices: Sequence[DeviceRelease]) -> str:
+    """What is to be said of all devices together: the gravest ones by name."""
     verdict = gravest([device.verdict for device in devices])
     if not devices:
         words = "which devices the session had is not known: neither decision, capture nor kubelet names one"

@@ -18,6 +18,7 @@ from workflows.render import TEMPLATES
 Content = dict[str, Any]
 MANIFEST_FILES = [MANIFESTS / f"{name}.yaml" for name in sorted(TEMPLATES)]
 SWEEP: Content = yaml.safe_load((MANIFESTS / "sweep.yaml").read_text(encoding="utf-8"))
+RELEASE_CHECK: Content = yaml.safe_load((MANIFESTS / "release-check.yaml").read_text(encoding="utf-8"))
 
 
 def template(content: Content, name: str) -> Content:
@@ -82,9 +83,16 @@ def test_each_rule_finds_what_breaks_it(rule: Callable[[Content], list[str]]) ->
     assert rule(content) != []
 
 
+def test_the_release_check_is_one_probe_without_a_lock_and_its_archive() -> None:
+    accounts = {one["name"]: one.get("serviceAccountName") for one in rules.templates(RELEASE_CHECK) if "dag" not in one}
+    assert accounts == {"release-check": "probe", "archive": "archivist"}
+    assert not [path for path, key, _ in rules.fields(RELEASE_CHECK) if key == "synchronization"]
+
+
 @pytest.mark.parametrize("step", STEPS.values(), ids=lambda step: step.name)
 def test_each_declared_step_runs_in_exactly_one_container_with_exactly_its_flags(step: Step) -> None:
-    argvs = [container["args"] for _, container in rules.containers(SWEEP) if container["args"][:2] == ["step", step.name]]
+    home = RELEASE_CHECK if step.name == "release-check" else SWEEP
+    argvs = [container["args"] for _, container in rules.containers(home) if container["args"][:2] == ["step", step.name]]
     assert [sorted(argument.partition("=")[0] for argument in argv[2:]) for argv in argvs] == [
         sorted(flag for flag, _ in flags_of(step))
     ]
