@@ -1,67 +1,97 @@
 """NVML behind a deadline: whatever the child does, the reader answers."""
 
-import sys
+import os
+import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from steps.adapters.nvml import NvmlReader
+from steps.adapters.nvml.fork import start, wait
 from steps.adapters.nvml.pci import pci_gpu_count
 from steps.contracts.document import State, encode
 from tests.unit.fake_nvml import FakeGpu, FakeNvml, read
 
 
-def child_that(code: str) -> tuple[str, ...]:
-    return (sys.executable, "-c", code)
+def hang() -> bytes:
+    time.sleep(60)
+    return b""
 
 
-def test_what_the_child_prints_is_the_reading(tmp_path: Path) -> None:
+def test_what_the_child_returns_is_the_reading() -> None:
     expected = read(FakeNvml(FakeGpu()))
-    (tmp_path / "reading.json").write_bytes(encode(expected))
-    assert NvmlReader(child=("cat", str(tmp_path / "reading.json"))).read() == expected
+    assert NvmlReader(ask=lambda: encode(expected)).read() == expected
+
+
+def test_an_answer_larger_than_a_pipe_arrives_whole() -> None:
+    expected = read(FakeNvml(*(FakeGpu(uuid=f"GPU-{number}", minor=number) for number in range(60))))
+    assert len(encode(expected)) > 65536
+    assert NvmlReader(ask=lambda: encode(expected)).read() == expected
 
 
 def test_a_child_that_hangs_is_given_up_at_the_deadline() -> None:
     started = time.monotonic()
-    reading = NvmlReader(0.3, ("sleep", "60")).read()
+    reading = NvmlReader(0.3, hang).read()
     assert (reading.gpus.state, reading.gpus.reason) == (State.ERROR, "NVML did not answer within 0.3 s")
     assert time.monotonic() - started < 10
 
 
 def test_after_a_hang_the_next_look_starts_afresh(tmp_path: Path) -> None:
     expected = read(FakeNvml(FakeGpu()))
-    (tmp_path / "reading.json").write_bytes(encode(expected))
     once = tmp_path / "hung"
-    reader = NvmlReader(
-        2.0, ("sh", "-c", f"if [ -e {once} ]; then cat {tmp_path}/reading.json; else touch {once}; exec sleep 60; fi")
-    )
+
+    def hang_once() -> bytes:
+        if once.exists():
+            return encode(expected)
+        once.touch()
+        return hang()
+
+    reader = NvmlReader(2.0, hang_once)
     assert reader.read().gpus.state is State.ERROR
     assert reader.read() == expected
 
 
+def test_the_child_has_nothing_open_of_what_its_parent_has(tmp_path: Path) -> None:
+    """A child left behind in the driver must not keep the step's outputs, logs or sockets open."""
+    with (tmp_path / "lock").open("w"):
+        ended = wait(start(lambda: "\n".join(open_files()).encode()), 10)
+    assert ended is not None
+    assert {name.split(":")[0] for name in ended.output.decode().splitlines()} == {os.devnull, "pipe"}
+
+
+def open_files() -> list[str]:
+    """What this process has open; the folder that is listed here is closed again before it is asked for."""
+    return [str(entry.readlink()) for entry in list(Path("/proc/self/fd").iterdir()) if os.path.lexists(entry)]
+
+
+def die() -> bytes:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return b""
+
+
+def refuse() -> bytes:
+    raise SystemExit("no luck")
+
+
 @pytest.mark.parametrize(
-    ("code", "words"),
+    ("ask", "words"),
     [
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"),
-        ("import sys; sys.exit('no luck')", "no luck"),
-        ("print('{}')", "not a valid GpuReading"),
-        ("pass", "not a valid GpuReading"),
+        (die, "SIGSEGV"),
+        (refuse, "no luck"),
+        (lambda: b"{}", "not a valid GpuReading"),
+        (lambda: b"", "not a valid GpuReading"),
     ],
 )
-def test_a_child_that_dies_or_babbles_is_an_error_with_a_sentence(code: str, words: str) -> None:
-    gpus = NvmlReader(30, child_that(code)).read().gpus
+def test_a_child_that_dies_or_babbles_is_an_error_with_a_sentence(ask: Callable[[], bytes], words: str) -> None:
+    gpus = NvmlReader(30, ask).read().gpus
     assert (gpus.value, gpus.state) == (None, State.ERROR)
     assert words in (gpus.reason or "")
 
 
-def test_the_real_child_runs_from_anywhere_and_always_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "steps").mkdir()
-    (tmp_path / "steps" / "__init__.py").write_text("raise SystemExit('the wrong package')")
-    monkeypatch.chdir(tmp_path)
-    gpus = NvmlReader(60).read().gpus
-    assert "wrong package" not in (gpus.reason or "")
-    assert gpus.state in (State.ERROR, State.MEASURED)
+def test_the_real_child_always_answers() -> None:
+    assert NvmlReader(60).read().gpus.state in (State.ERROR, State.MEASURED)
 
 
 def bus_device(bus: Path, name: str, vendor: str, device_class: str) -> None:

@@ -1,10 +1,9 @@
-"""The child that asks NVML and prints a GpuReading as JSON: `python -m steps.adapters.nvml.child`.
+"""What the child does that asks NVML: one GpuReading, as JSON.
 
 It is a process of its own because a call into the driver can hang for ever, and because the bindings cache the library
-handle: only a fresh process sees a driver that came later (facts 3.1, 3.8).
+handle: only a fresh process sees a driver that came later (facts 3.1, 3.8). So nothing else may load the library.
 """
 
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -18,11 +17,9 @@ LARGEST_PID_MAX: Final = 4_194_304
 """PID_MAX_LIMIT of a 64-bit kernel."""
 
 
-def main() -> int:
-    """Print one reading. Always 0: what NVML refuses is part of the reading."""
-    sys.stdout.buffer.write(encode(_reading()))
-    sys.stdout.flush()
-    return 0
+def ask_nvml() -> bytes:
+    """One reading. What NVML refuses is part of it."""
+    return encode(_reading())
 
 
 def _reading() -> GpuReading:
@@ -39,7 +36,3 @@ def _pid_max() -> int:
         return int(Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))
     except (OSError, ValueError):
         return LARGEST_PID_MAX
-
-
-if __name__ == "__main__":
-    sys.exit(main())
