@@ -92,7 +92,7 @@ def run_manifest(
         environment=environment,
         now=lambda: datetime.now(UTC),
     )
-    run = name or f"{loaded.name}-{secrets.token_hex(3)}"
+    run = f"{loaded.name}-{secrets.token_hex(3)}" if name is None else name
     return local.run_locally(loaded, parameters, setting, run=run, uid=str(uuid.uuid4()), on_node=on_node)
 
 

@@ -100,6 +100,22 @@ def test_an_interrupted_run_leaves_no_process_and_can_be_started_again(tmp_path:
     assert subprocess.run([*command, "-p", "seconds=0"], check=False, stderr=subprocess.DEVNULL, timeout=30).returncode == 0
 
 
+@pytest.mark.parametrize("name", ["../kept", "..", ".", "{absolute}", "a/b", "--x", "Sweep", ""])
+def test_a_run_whose_name_is_no_name_is_refused_and_nothing_outside_is_emptied(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The folder of a run is emptied before it starts, so its name must not lead anywhere else."""
+    kept = tmp_path / "kept" / "thesis"
+    kept.parent.mkdir()
+    kept.write_text("four years", encoding="utf-8")
+    manifest = tmp_path / "slow.yaml"
+    manifest.write_text(yaml.safe_dump(SLOW), encoding="utf-8")
+    given = name.replace("{absolute}", str(kept.parent))
+    assert main(["run", str(manifest), *flags(tmp_path), f"--runs={tmp_path / 'runs'}", f"--name={given}"]) == 2
+    assert "cannot be called" in capsys.readouterr().err
+    assert kept.read_text(encoding="utf-8") == "four years"
+
+
 def _wait_for(condition: Callable[[], bool], limit_s: float = 20) -> None:
     ends_at = time.monotonic() + limit_s
     while not condition():

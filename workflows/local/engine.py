@@ -5,11 +5,13 @@ Phases, node names and outputs are those of Argo Workflows 4.0.5 (workflow/contr
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
 
+from steps.contracts.declaration import Form
 from steps.contracts.errors import BadInput
 from steps.contracts.parcel import MAX_ARGUMENT_BYTES
 from steps.contracts.run_record import RunRecord
@@ -33,11 +35,12 @@ def run_locally(
 ) -> RunRecord:
     """Run a manifest to its end and return its record, which is also in `<runs_folder>/<run>.json` from the first moment on.
 
-    parameters: those of the workflow. run, uid: name and uid of the run; an older run of this name is replaced.
-    on_node: told of every change of a node. Raises BadInput for what the runner refuses. When interrupted, no process of
-    the run is left, the record says Failed, and the run can be started again.
+    parameters: those of the workflow. run, uid: name and uid of the run, the name as Kubernetes wants it; an older run of this
+    name is replaced. on_node: told of every change of a node. Raises BadInput for what the runner refuses. When interrupted, no
+    process of the run is left, the record says Failed, and the run can be started again.
     """
     given = manifest.parameters(parameters)
+    _check_name(run)
     shutil.rmtree(setting.runs_folder / run, ignore_errors=True)
     first = RunRecord(
         run=run,
@@ -58,6 +61,13 @@ def run_locally(
         record.finish("Failed" if isinstance(error, KeyboardInterrupt) else "Error", str(error) or "interrupted")
         raise
     return record.finish(ended.phase, ended.message)
+
+
+def _check_name(run: str) -> None:
+    """The name becomes a folder that is emptied: one that climbs, or is a path, must never get there."""
+    pattern, words = Form.NAME.value
+    if re.fullmatch(pattern, run) is None:
+        raise BadInput(f"a run cannot be called {run!r}; give {words}, for example sweep-1")
 
 
 def _globals(manifest: Manifest, given: Values, run: str, uid: str) -> dict[str, str]:
