@@ -16,13 +16,20 @@ class Mode(enum.Enum):
 
 
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=31 * 86400)]
-Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")]
+AnnotationName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z", max_length=317
+    ),
+]
+"""What the API server takes as the key of an annotation: any other would be an opt-out that nobody can set."""
 
 
 class OptOut(Document, frozen=True, kw_only=True):
     """The annotation, on the top owner or on its namespace, that takes a session out."""
 
-    annotation: Annotated[str, msgspec.Meta(min_length=1, max_length=253)] = "gpu-reclaim.dev/exclude"
+    annotation: AnnotationName = "gpu-reclaim.dev/exclude"
 
 
 class Policy(Document, frozen=True, kw_only=True):

@@ -41,12 +41,13 @@ def parse_policy(data: bytes, where: str) -> Policy:
     """
     root = _compose(data, where)
     lines = _check_keys(root, where)
+    _check_numbers(root, where)
     try:
         return msgspec.convert(_Constructor().construct_document(root), Policy)
-    except yaml.YAMLError as error:
-        raise BadInput(f"{where} is not a policy: {_one_line(error)}; mend it there") from error
     except msgspec.ValidationError as error:
         raise BadInput(_sentence(error, root, lines, where)) from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-99-99
+        raise BadInput(f"{where} is not a policy: {_one_line(error)}; mend it there") from error
 
 
 def policy_hash(policy: Policy) -> str:
@@ -83,6 +84,15 @@ def _check_keys(root: yaml.MappingNode, where: str) -> Mapping[str, int]:
             raise BadInput(f"{where} line {line}: {path} stands there a second time, first in line {lines[path]}; keep one")
         lines[path] = line
     return lines
+
+
+def _check_numbers(root: yaml.MappingNode, where: str) -> None:
+    """Raises BadInput for a number that YAML reads otherwise than a person does: 1:30 is 90 to it, and 010 is 8."""
+    for key, value in root.value:
+        plain = isinstance(value, yaml.ScalarNode) and value.tag == "tag:yaml.org,2002:int"
+        if plain and re.fullmatch(r"-?(0|[1-9][0-9]{0,18})", value.value) is None:
+            line = value.start_mark.line + 1
+            raise BadInput(f"{where} line {line}: {key.value} is {_as_written(root, key.value)}; {_GIVE[key.value]}")
 
 
 def _keys(root: yaml.MappingNode) -> Iterator[tuple[str, yaml.Node]]:

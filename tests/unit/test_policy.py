@@ -80,22 +80,36 @@ def test_a_wrong_policy_gets_one_sentence_with_line_and_what_to_write(text: str,
     assert refusal(text) == sentence
 
 
-@pytest.mark.parametrize("value", ["-1", "1.5", "true", "2678401", "[1]", "~"])
+@pytest.mark.parametrize("value", ["-1", "1.5", "true", "2678401", "[1]", "~", "1:30", "010", "0x10", "1_000", "9" * 5000])
 def test_seconds_are_whole_and_within_a_month(value: str) -> None:
     said = refusal(f"mode: act\nnamespaces: []\nidle_after_s: {value}\n")
     assert said.startswith("policy.yaml line 3: idle_after_s is ")
     assert said.endswith("for example 1800")
 
 
-@pytest.mark.parametrize("value", ["team-a", "[Team]", "[no]", "['a/b']", "[{a: b}]"])
+@pytest.mark.parametrize("value", ["team-a", "[Team]", "[no]", "['a/b']", "[{a: b}]", '["team-a\\n"]'])
 def test_namespaces_are_a_list_of_names(value: str) -> None:
     assert refusal(f"mode: act\nnamespaces: {value}\n").startswith("policy.yaml line 2: namespaces is ")
+
+
+@pytest.mark.parametrize("name", ["''", "a b", "a/b/c", "-a", "/a", "a/", '"a\\n"', '"\\e[31mred"'])
+def test_an_opt_out_that_nobody_could_set_is_refused(name: str) -> None:
+    said = refusal(f"mode: act\nnamespaces: []\nopt_out: {{annotation: {name}}}\n")
+    assert said.startswith("policy.yaml line 3: opt_out.annotation is ")
+    assert said.isprintable()
+
+
+@pytest.mark.parametrize("name", ["exclude", "example.org/keep", "gpu-reclaim.dev/Keep_me.please", "a" * 63])
+def test_an_opt_out_is_any_name_that_an_annotation_may_have(name: str) -> None:
+    policy = parse_policy(f"mode: act\nnamespaces: []\nopt_out: {{annotation: {name}}}\n".encode(), "policy.yaml")
+    assert policy.opt_out == OptOut(annotation=name)
 
 
 @pytest.mark.parametrize(
     "text",
     [
         b"mode: [",
+        b"mode: act\nnamespaces: [2026-99-99]\n",
         b"\xff\xfe\xff",
         b"[" * 30_000,
         b"mode: act\nnamespaces: []\n---\nmode: act\n",
@@ -104,7 +118,7 @@ def test_namespaces_are_a_list_of_names(value: str) -> None:
         b"<<: {mode: act}\nnamespaces: []\n",
         b"\x00",
     ],
-    ids=["cut", "no text", "deep", "two documents", "a python object", "a list as key", "a merge", "a null byte"],
+    ids=["cut", "no date", "no text", "deep", "two documents", "a python object", "a list as key", "a merge", "a null byte"],
 )
 def test_what_is_no_plain_yaml_policy_is_refused_in_one_line(text: bytes) -> None:
     said = refusal(text)
