@@ -56,8 +56,7 @@ class ProcTree:
         (folder / "task").mkdir()
         if net is not None:
             (folder / "ns").mkdir()
-            (self.root / f"net-{net}").touch()
-            (folder / "ns" / "net").symlink_to(self.root / f"net-{net}")
+            (folder / "ns" / "net").symlink_to(f"net:[{net}]")
         return folder
 
     def task(self, folder: Path, stat: str, fds: Sequence[Path], *, cmdline: bytes, cgroup: str, maps: str = "") -> None:

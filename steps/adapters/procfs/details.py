@@ -113,9 +113,15 @@ def _link(path: str) -> str | None:
 
 def _relatives(root: str, process: Stat, status: Status) -> Relatives:
     parent_status = _status_of(root, process.parent_pid)
+
+    def leader(pid: int) -> Stat | None:
+        return process if pid == process.pid else stat_of(root, pid)
+
+    session_leader = leader(process.session_id)
+    same = process.process_group == process.session_id
     return Relatives(
-        session_leader=stat_of(root, process.session_id),
-        group_leader=stat_of(root, process.process_group),
+        session_leader=session_leader,
+        group_leader=session_leader if same else leader(process.process_group),
         parent=stat_of(root, process.parent_pid),
         parent_pid_in_namespace=parent_status.namespace_pids[-1] if parent_status.namespace_pids else None,
         parent_executable=_link(f"{root}/{process.parent_pid}/exe"),

@@ -1,6 +1,6 @@
 """Reads below /proc. What vanishes while we look is no error; what we may not read is said."""
 # Paths are strings in here: they are made thousands of times a look, and a Path costs as much as the call.
-# ruff: noqa: PTH123, PTH208
+# ruff: noqa: PTH208
 
 import os
 from collections.abc import Iterator
@@ -10,13 +10,15 @@ from typing import Final
 GONE: Final = (FileNotFoundError, ProcessLookupError, NotADirectoryError)
 """The process, thread or descriptor ended between two calls: nothing to report."""
 
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_CLOEXEC
+DIRECTORY: Final = _FILE | os.O_DIRECTORY
+_CHUNK: Final = 1 << 16
 
 
 @contextmanager
 def open_directory(path: str) -> Iterator[int]:
     """A descriptor of the directory, for names relative to it. Raises OSError."""
-    handle = os.open(path, _DIRECTORY)
+    handle = os.open(path, DIRECTORY)
     try:
         yield handle
     finally:
@@ -24,9 +26,15 @@ def open_directory(path: str) -> Iterator[int]:
 
 
 def read(path: str) -> bytes:
-    """The whole file. Raises OSError."""
-    with open(path, "rb", buffering=0) as file:
-        return file.readall()
+    """The whole file. Raises OSError. By descriptor: a file object costs half as much again as the file."""
+    handle = os.open(path, _FILE)
+    try:
+        parts = []
+        while part := os.read(handle, _CHUNK):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(handle)
 
 
 def read_if_there(path: str) -> bytes | None:

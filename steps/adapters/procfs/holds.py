@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from steps.adapters.procfs.files import GONE, numbers_in, open_directory, read, read_if_there
+from steps.adapters.procfs.files import DIRECTORY, GONE, numbers_in, read, read_if_there
 from steps.adapters.procfs.stat import parse_stat
 from steps.contracts.node_facts import Hold, HoldVia
 from steps.contracts.ports import DeviceNode
@@ -52,7 +52,8 @@ def by_descriptor(task: str, wanted: Wanted) -> Descriptors:
     numbers: set[int] = set()
     failed: OSError | None = None
     status = os.stat
-    with open_directory(f"{task}/fd") as folder:
+    folder = os.open(f"{task}/fd", DIRECTORY)
+    try:
         names = os.listdir(folder)
         for name in names:
             try:
@@ -64,6 +65,8 @@ def by_descriptor(task: str, wanted: Wanted) -> Descriptors:
                 continue
             if number in wanted:
                 numbers.add(number)
+    finally:
+        os.close(folder)
     return Descriptors(len(names), numbers, failed)
 
 
