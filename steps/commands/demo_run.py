@@ -1,4 +1,4 @@
-"""The demo's story: a cluster with a past, a sweep that only looks, thirty-five simulated minutes, a sweep that acts."""
+"""The demo's story: a cluster with a past, a sweep that only looks, a quarter of a simulated hour, a sweep that acts."""
 
 import fcntl
 import os
@@ -28,11 +28,11 @@ from steps.contracts.files import write_atomically
 from workflows import MANIFESTS
 from workflows.local import Setting, load, run_locally
 
-PAUSE_MIN: Final = 35
+PAUSE_MIN: Final = 15
 POLICY: Final = f"""\
 mode: act
 namespaces: [{", ".join(NAMESPACES)}]
-idle_after_s: 1800
+idle_after_s: 900
 minimum_age_s: 600
 max_stops_per_sweep: 3
 """
@@ -84,7 +84,7 @@ def _tell_story(demo: Demo) -> None:
     _sweep(demo, "sweep-1", "First sweep under a new policy: a dry run by force, nothing is stopped")
     SimulatedClock(demo.state).sleep(PAUSE_MIN * 60)
     console.print(f"{PAUSE_MIN} minutes pass (simulated)\n", style="bold")
-    _sweep(demo, "sweep-2", "Second sweep: what stayed idle for 30 minutes gives its GPU back")
+    _sweep(demo, "sweep-2", "Second sweep: what stayed idle for 15 minutes gives its GPU back")
     console.print()
     show_result(console, load_evidence(demo.evidence / "sweep-2"))
     _close(demo, time.monotonic() - began)

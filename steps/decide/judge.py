@@ -16,7 +16,7 @@ from steps.contracts.policy import Mode, Policy
 from steps.contracts.traced import Traced
 from steps.decide.cases import Case, looks_of
 from steps.decide.kinds import not_applicable_to
-from steps.decide.memory import clocks_of, is_new_policy, next_memory
+from steps.decide.memory import clocks_of, is_new_policy, longest_gap_of, next_memory
 from steps.decide.policy import policy_hash
 from steps.decide.rules import Said, first_word
 from steps.decide.wording import count_of, join_and
@@ -51,7 +51,7 @@ def judge(cluster: ClusterFacts, traced: Traced, memory: Memory | None, policy: 
     digest = policy_hash(policy)
     looks = looks_of(cluster, traced, run.now)
     seen = [look.seen for look in looks]
-    clocks = clocks_of(memory, seen, run.now)
+    clocks = clocks_of(memory, seen, run.now, longest_gap_of(policy.idle_after_s))
     cases = [Case(look, clocks[look.session.owner.uid]) for look in looks]
     capped = _apply_cap([(case, first_word(case, policy, run.now)) for case in cases], policy)
     holding_back = _why_not_act(policy, run, is_new_policy(memory, digest, run.name))

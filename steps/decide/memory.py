@@ -1,14 +1,20 @@
 """The idle clocks between sweeps. Pure: what was remembered and what is seen now give what to remember next.
 
 A clock says "at every look since". Whatever breaks that proof restarts it: a sign of life, a look that could not tell,
-other pods, a lost memory. Nothing ever advances it; entries from the future or from before the pods' start are discarded.
+other pods, a lost memory, and a time that nobody looked which is too long to vouch for. Nothing ever advances it; entries
+from the future or from before the pods' start are discarded.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from steps.contracts.decision import Memory, SessionMemory
+from steps.decide.wording import say_span
+
+ALWAYS_ALLOWED_GAP: Final = timedelta(minutes=20)
+"""However short the idle limit is, sweeps this far apart count: nobody sweeps a cluster every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +35,16 @@ class Clock:
     restarted: str | None = None
 
 
-def clocks_of(memory: Memory | None, seen: Sequence[Seen], now: datetime) -> Mapping[str, Clock]:
-    """The clock of every session seen, by session uid."""
+def clocks_of(memory: Memory | None, seen: Sequence[Seen], now: datetime, longest_gap: timedelta) -> Mapping[str, Clock]:
+    """The clock of every session seen, by session uid. longest_gap: what may lie between two looks (`longest_gap_of`)."""
     remembered = {} if memory is None else {entry.session_uid: entry for entry in memory.sessions}
-    return {one.session_uid: _clock(remembered.get(one.session_uid), one, now) for one in seen}
+    return {one.session_uid: _clock(remembered.get(one.session_uid), one, now, longest_gap) for one in seen}
+
+
+def longest_gap_of(idle_after_s: int) -> timedelta:
+    """The longest time between two looks that the idle clock survives: half the idle limit, so that a session is seen idle at
+    least three times, or 20 minutes. Sweeps that pause over a weekend must not find everybody idle since Friday."""
+    return max(timedelta(seconds=idle_after_s / 2), ALWAYS_ALLOWED_GAP)
 
 
 def next_memory(
@@ -58,16 +70,16 @@ def is_new_policy(memory: Memory | None, policy_hash: str, run: str) -> bool:
     return memory is None or memory.policy_hash != policy_hash or memory.first_run_under_policy == run
 
 
-def _clock(entry: SessionMemory | None, seen: Seen, now: datetime) -> Clock:
+def _clock(entry: SessionMemory | None, seen: Seen, now: datetime, longest_gap: timedelta) -> Clock:
     if not seen.idle:
         return Clock(None)
     if entry is None:
         return Clock(now)
-    why_not = _doubt(entry, seen, now)
+    why_not = _doubt(entry, seen, now, longest_gap)
     return Clock(entry.idle_since) if why_not is None else Clock(now, why_not)
 
 
-def _doubt(entry: SessionMemory, seen: Seen, now: datetime) -> str | None:
+def _doubt(entry: SessionMemory, seen: Seen, now: datetime, longest_gap: timedelta) -> str | None:
     if entry.pod_uids != seen.pod_uids:
         return "its pods changed since the last look"
     if entry.idle_since > now or entry.last_seen_at > now:
@@ -76,4 +88,10 @@ def _doubt(entry: SessionMemory, seen: Seen, now: datetime) -> str | None:
         return "the remembered times contradict each other"
     if seen.started_at is None or entry.idle_since < seen.started_at:
         return "the remembered time lies before the start of its pods"
+    gap = now - entry.last_seen_at
+    if gap > longest_gap:
+        return (
+            f"nobody looked for {say_span(gap.total_seconds())}, and more than {say_span(longest_gap.total_seconds())} "
+            "without a look proves nothing"
+        )
     return None

@@ -29,7 +29,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, RunEvide
     built.wait(hours=2)
     place = Place.of(tmp_path_factory.mktemp("leak"), built.world)
     place.sweep("first")
-    SimulatedClock(place.state).sleep(35 * 60)
+    SimulatedClock(place.state).sleep(18 * 60)
     record = place.sweep("second", dry_run="false")
     return record, load_evidence(place.folder / "evidence" / "second")
 

@@ -25,7 +25,7 @@ from workflows.local import Setting, load, run_locally
 
 A100 = "NVIDIA A100-SXM4-80GB"
 H100 = "NVIDIA H100 80GB HBM3"
-POLICY = "mode: act\nnamespaces: [vision]\nidle_after_s: 1800\nminimum_age_s: 600\nmax_stops_per_sweep: 3\n"
+POLICY = "mode: act\nnamespaces: [vision]\nidle_after_s: 900\nminimum_age_s: 600\nmax_stops_per_sweep: 3\n"
 IDLE = Behaviour(command="python3 -m ipykernel_launcher", memory_bytes=39 * GIB, exits_after_s=None)
 WORKING = Behaviour(command="python3 train.py", memory_bytes=61 * GIB, sm_ratio=0.93, busy_gpus=1)
 QUICK = {"look-interval-s": "5", "capture-interval-s": "5"}
@@ -105,10 +105,10 @@ def world(*, silent: tuple[str, ...]) -> World:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Place, RunRecord, RunRecord, RunRecord]:
-    """A first sweep, a copy of the cluster half an hour later for a dry run, and the sweep that acts. gpu-b never answers."""
+    """A first sweep, a copy of the cluster eighteen minutes later for a dry run, and the sweep that acts. gpu-b never answers."""
     place = Place.of(tmp_path_factory.mktemp("acting"), world(silent=("gpu-b",)))
     first = place.sweep("first", dry_run="false")
-    SimulatedClock(place.state).sleep(35 * 60)
+    SimulatedClock(place.state).sleep(18 * 60)
     dry_place = Place(tmp_path_factory.mktemp("dry") / "copy")
     shutil.copytree(place.folder, dry_place.folder)
     return place, dry_place, first, dry_place.sweep("dry", dry_run="true"), place.sweep("second", dry_run="false")

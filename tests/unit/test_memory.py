@@ -8,10 +8,11 @@ from hypothesis import given as over
 from hypothesis import strategies as st
 
 from steps.contracts.decision import Memory, SessionMemory
-from steps.decide.memory import Clock, Seen, clocks_of, next_memory
+from steps.decide.memory import Clock, Seen, clocks_of, longest_gap_of, next_memory
 from tests.unit.judging import NOON, ago
 
 SINCE, LAST_LOOK, START = ago(minutes=40), ago(minutes=5), ago(hours=6)
+GAP = timedelta(minutes=30)
 
 
 def seen(*, idle: bool = True, pods: tuple[str, ...] = ("pod-a-1",), started_at: datetime | None = START) -> Seen:
@@ -24,7 +25,7 @@ def memory(*, idle_since: datetime = SINCE, last_seen_at: datetime = LAST_LOOK, 
 
 
 def clock(before: Memory | None, now_seen: Seen) -> Clock:
-    return clocks_of(before, [now_seen], NOON)["uid-a"]
+    return clocks_of(before, [now_seen], NOON, GAP)["uid-a"]
 
 
 def test_a_session_seen_idle_again_keeps_its_clock() -> None:
@@ -36,7 +37,7 @@ def test_a_session_first_seen_idle_starts_its_clock_now() -> None:
 
 
 def test_a_session_that_is_not_idle_has_no_clock_and_is_forgotten() -> None:
-    clocks = clocks_of(memory(), [seen(idle=False)], NOON)
+    clocks = clocks_of(memory(), [seen(idle=False)], NOON, GAP)
     after = next_memory(memory(), [seen(idle=False)], clocks, policy_hash="hash", run="sweep-2", now=NOON)
     assert clocks["uid-a"] == Clock(None)
     assert after.sessions == ()
@@ -63,12 +64,32 @@ def test_a_doubtful_entry_is_discarded_and_the_clock_starts_now_with_the_reason(
     assert clock(before, now_seen) == Clock(NOON, why)
 
 
+@pytest.mark.parametrize(("seconds", "survives"), [(1799, True), (1800, True), (1801, False)])
+def test_a_time_nobody_looked_that_is_too_long_restarts_the_clock(seconds: int, survives: bool) -> None:
+    found = clock(memory(last_seen_at=ago(seconds=seconds)), seen())
+    assert found.idle_since == (SINCE if survives else NOON)
+
+
+def test_a_weekend_without_sweeps_is_said_and_makes_nobody_idle() -> None:
+    """The last sweep of Friday found it idle for a minute; Monday's must not make 63 hours of that."""
+    found = clock(memory(idle_since=ago(hours=63, minutes=1), last_seen_at=ago(hours=63)), seen(started_at=ago(hours=90)))
+    why = "nobody looked for 2 d 15 h, and more than 30 min without a look proves nothing"
+    assert found == Clock(NOON, why)
+
+
+@pytest.mark.parametrize(("idle_after_s", "minutes"), [(0, 20), (1800, 20), (2400, 20), (2460, 20.5), (3600, 30), (86400, 720)])
+def test_half_the_idle_limit_may_pass_between_two_looks_and_never_less_than_twenty_minutes(
+    idle_after_s: int, minutes: float
+) -> None:
+    assert longest_gap_of(idle_after_s) == timedelta(minutes=minutes)
+
+
 def test_a_clock_that_started_with_the_pod_itself_counts() -> None:
     assert clock(memory(), seen(started_at=SINCE)) == Clock(SINCE)
 
 
 def test_what_is_remembered_is_since_when_and_for_which_pods() -> None:
-    clocks = clocks_of(memory(), [seen()], NOON)
+    clocks = clocks_of(memory(), [seen()], NOON, GAP)
     after = next_memory(memory(), [seen()], clocks, policy_hash="hash", run="sweep-2", now=NOON)
     assert after == msgspec.structs.replace(
         memory(), written_at=NOON, sessions=(msgspec.structs.replace(memory().sessions[0], last_seen_at=NOON),)
