@@ -13,7 +13,7 @@ from sim.world.controllers import collect_garbage
 from sim.world.events import as_core_event
 from sim.world.objects import add, change, merged, of_kind, remove
 from sim.world.paths import CORE_EVENT, DEPLOYMENT, EVENT, NAMESPACE, POD, REPLICA_SET, Target, target_of
-from sim.world.pods import begin_deletion
+from sim.world.pods import admitted, begin_deletion
 from sim.world.selectors import BadSelector, fields_match, labels_match
 from sim.world.state import Json, World
 from sim.world.store import StateFile
@@ -42,8 +42,8 @@ class StateFileApi:
     def patch(self, path: str, body: Mapping[str, Any]) -> Answer:
         return self._answer("patch", path, lambda world, target: _patch(world, target, body))
 
-    def delete(self, path: str, *, uid: str | None = None) -> Answer:
-        return self._answer("delete", path, lambda world, target: _delete(world, target, uid))
+    def delete(self, path: str, *, uid: str | None = None, grace_s: int | None = None) -> Answer:
+        return self._answer("delete", path, lambda world, target: _delete(world, target, uid, grace_s))
 
     def text(self, path: str, *, limit_bytes: int) -> tuple[int, str]:
         """Logs of a pod; the end of them where they are longer than the limit."""
@@ -110,6 +110,9 @@ def _list(world: World, target: Target, field_selector: str, label_selector: str
 
 
 def _create(world: World, target: Target, body: Mapping[str, Any]) -> Answer:
+    if target.kind is POD and target.subresource == "eviction" and target.object_path in world.objects:
+        options = body.get("deleteOptions", {})
+        return _delete(world, target, options.get("preconditions", {}).get("uid"), options.get("gracePeriodSeconds"))
     if target.name is not None or (target.kind.namespaced and target.namespace is None):
         return _no(405, "the server does not allow this method on the requested resource")
     if target.namespace is not None and NAMESPACE.path(None, target.namespace) not in world.objects:
@@ -119,7 +122,8 @@ def _create(world: World, target: Target, body: Mapping[str, Any]) -> Answer:
     name = body["metadata"].get("name")
     if name is not None and target.kind.path(target.namespace, name) in world.objects:
         return _no(409, f'{target.kind.plural} "{name}" already exists', "AlreadyExists")
-    return Answer(status=201, body=deepcopy(add(world, target.kind, target.namespace, body)))
+    stored = admitted(body) if target.kind is POD else body
+    return Answer(status=201, body=deepcopy(add(world, target.kind, target.namespace, stored)))
 
 
 def _contradiction(target: Target, metadata: Mapping[str, Any]) -> tuple[int, str] | None:
@@ -170,7 +174,7 @@ def _patch_scale(world: World, target: Target, item: Json, body: Mapping[str, An
     return Answer(status=200, body=_scale_of(change(world, target.object_path, changed)))
 
 
-def _delete(world: World, target: Target, uid: str | None) -> Answer:
+def _delete(world: World, target: Target, uid: str | None, grace_s: int | None = None) -> Answer:
     item = world.objects.get(target.object_path)
     if target.name is None or item is None:
         return _missing(target)
@@ -178,7 +182,7 @@ def _delete(world: World, target: Target, uid: str | None) -> Answer:
         words = f"the UID in the precondition ({uid}) does not match the UID in record ({item['metadata']['uid']})"
         return _no(409, f'Operation cannot be fulfilled on {target.kind.plural} "{target.name}": Precondition failed: {words}')
     if target.kind is POD:
-        return Answer(status=200, body=deepcopy(begin_deletion(world, target.object_path)))
+        return Answer(status=200, body=deepcopy(begin_deletion(world, target.object_path, grace_s)))
     remove(world, target.object_path)
     collect_garbage(world, item["metadata"]["uid"])
     return Answer(status=200, body={"kind": "Status", "apiVersion": "v1", "status": "Success"})

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from experiments import registry as experiments
 from steps import __version__
 from steps.contracts.declaration import Inputs, Step, flags_of
 from steps.contracts.errors import BadInput, Exit, ReclaimError
@@ -46,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_steps(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     step_parser = commands.add_parser("step", help="run one step of a workflow, as the containers do", allow_abbrev=False)
     names = step_parser.add_subparsers(dest="step", required=True, metavar="STEP")
-    for step in STEPS.values():
+    for step in (*STEPS.values(), *experiments.STEPS.values()):
         one = names.add_parser(step.name, help=step.help, description=step.help, allow_abbrev=False)
         for flag, words in flags_of(step):
             one.add_argument(flag, help=words, metavar="VALUE", required=flag.endswith("-to"))
@@ -58,7 +59,8 @@ def _run_step(arguments: argparse.Namespace) -> Exit:
     given = {i.name: getattr(arguments, i.name.replace("-", "_")) for i in step.inputs}
     targets = {o.name: getattr(arguments, f"{o.name}-to".replace("-", "_")) for o in step.outputs}
     inputs = Inputs(step, {name: value for name, value in given.items() if value is not None}, targets)
-    return function_of(step)(inputs, outside())
+    function = experiments.function_of(step) if step.name in experiments.STEPS else function_of(step)
+    return function(inputs, outside())
 
 
 def _add_people_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

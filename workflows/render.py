@@ -14,8 +14,9 @@ from steps.contracts.files import write_atomically
 from workflows import MANIFESTS
 from workflows.release_check import release_check
 from workflows.sweep import sweep
+from workflows.zombie import zombie
 
-TEMPLATES: Final[Mapping[str, Callable[[], WorkflowTemplate]]] = {"release-check": release_check, "sweep": sweep}
+TEMPLATES: Final[Mapping[str, Callable[[], WorkflowTemplate]]] = {"release-check": release_check, "sweep": sweep, "zombie": zombie}
 HEADER: Final = "# Rendered from workflows/{module}.py by `python -m workflows.render`. Do not edit.\n"
 
 

@@ -1,4 +1,4 @@
-"""What a worker holds of its GPU: by PyTorch and CUDA, or by the simulated driver's locks. GPU_BACKEND says which; nothing is guessed."""
+"""What a worker holds of its GPU: by PyTorch and CUDA, or by the simulated driver's locks. GPU_BACKEND says which."""
 
 import os
 from collections.abc import Mapping

@@ -82,7 +82,7 @@ def holders(tree: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for one in tree:
         try:
-            links = [os.readlink(fd) for fd in Path(f"/proc/{one['pid']}/fd").iterdir()]
+            links = [str(fd.readlink()) for fd in Path(f"/proc/{one['pid']}/fd").iterdir()]
         except PermissionError:
             if one["state"] != "Z":
                 found.append({"pid": one["pid"], "devices": None, "problem": "its descriptors may not be read from here"})
@@ -137,7 +137,7 @@ def suspects(tree: list[dict[str, Any]], devices: list[dict[str, Any]], gpus: di
 
 
 def verdict(pid: int, tree: list[dict[str, Any]], devices: list[dict[str, Any]], gpus: dict[str, Any]) -> dict[str, Any]:
-    """In NVML, holds a device, alive in /proc. in_nvml None: an empty list inside a container proves nothing, the PIDs are the host's."""
+    """In NVML, holds a device, alive in /proc. in_nvml None: in a container an empty list proves nothing."""
     listed = {one["pid"] for gpu in gpus["gpus"] for one in gpu["processes"]}
     state = next((one["state"] for one in tree if one["pid"] == pid), None)
     return {

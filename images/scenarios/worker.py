@@ -1,7 +1,7 @@
 """What both workers share: hold memory, say so in the pod log, and live until they are ended. How they end is their own affair.
 
-Shapes: plain; training-child (a child by fork and exec with a context of its own, like an engine worker); multiprocessing (two forked
-workers that inherit the open device, like data loaders); setsid (the worker in a session of its own, like nohup).
+Shapes: plain; training-child (a child by fork and exec with a context of its own, like an engine worker); multiprocessing (two
+forked workers that inherit the open device, like data loaders); setsid (the worker in a session of its own, like nohup).
 """
 
 import argparse

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+from sim.world import boxes
 from sim.world.objects import add, change, remove
 from sim.world.paths import POD
 from sim.world.state import Behaviour, Due, Json, SimAllocation, SimGpu, SimNode, SimProcess, World, stamp_text
@@ -47,20 +48,39 @@ def make(world: World, owner: Json, template: Mapping[str, Any]) -> Json:
     return add(world, POD, owner["metadata"]["namespace"], body)
 
 
-def begin_deletion(world: World, path: str) -> Json:
-    """Graceful: the object stays, with the time at which its grace ends. A pod that no node has goes at once."""
+def begin_deletion(world: World, path: str, grace_s: int | None = None) -> Json:
+    """Graceful: the object stays, with the time at which its grace ends. A pod that no node has goes at once.
+
+    grace_s: of the request; None takes the pod's own.
+    """
     item = copy.deepcopy(world.objects[path])
     if not item["spec"].get("nodeName"):
         return remove(world, path)
     if "deletionTimestamp" in item["metadata"]:
         return item
-    grace_s = item["spec"]["terminationGracePeriodSeconds"]
+    grace_s = item["spec"]["terminationGracePeriodSeconds"] if grace_s is None else grace_s
     item["metadata"]["deletionTimestamp"] = stamp_text(world.now + timedelta(seconds=grace_s))
     item["metadata"]["deletionGracePeriodSeconds"] = grace_s
-    exits_s = behaviour_of(world, item).exits_after_s
-    ends_s = grace_s if exits_s is None else min(exits_s, grace_s)
-    world.due.append(Due(at=world.now + timedelta(seconds=ends_s), what="exit", path=path, uid=item["metadata"]["uid"]))
+    ends_s = _ends_after(world, item, grace_s)
+    if ends_s is not None:
+        world.due.append(Due(at=world.now + timedelta(seconds=ends_s), what="exit", path=path, uid=item["metadata"]["uid"]))
     return change(world, path, item)
+
+
+def _ends_after(world: World, item: Json, grace_s: int) -> float | None:
+    """Seconds until the containers are over; None: never, a process is stuck in the driver."""
+    if item["metadata"]["uid"] in world.boxes:
+        return boxes.begin_end(world, item["metadata"]["uid"], grace_s)
+    exits_s = behaviour_of(world, item).exits_after_s
+    return grace_s if exits_s is None else min(exits_s, grace_s)
+
+
+def admitted(body: Mapping[str, Any]) -> Json:
+    """A pod that somebody creates by hand, with what a server and the kubelet fill in."""
+    item = copy.deepcopy(dict(body))
+    item["spec"].setdefault("terminationGracePeriodSeconds", 30)
+    item["status"] = {"phase": "Pending", "qosClass": "Burstable"}
+    return item
 
 
 def bind(world: World, path: str, node: SimNode, devices: list[SimGpu]) -> None:
@@ -97,7 +117,10 @@ def run(world: World, path: str) -> None:
     change(world, path, item)
     behaviour = behaviour_of(world, item)
     world.connections[uid] = behaviour.connections
-    _start_processes(world, item, behaviour)
+    if boxes.is_box(item):
+        boxes.start(world, item, path)
+    else:
+        _start_processes(world, item, behaviour)
 
 
 def end(world: World, path: str) -> None:
@@ -111,6 +134,7 @@ def end(world: World, path: str) -> None:
         gpu.ghost_bytes += behaviour.leaves_ghost_bytes
         gpu.metrics = True if behaviour.breaks_metrics else gpu.metrics
     world.connections.pop(uid, None)
+    boxes.over(world, uid)
     killed = behaviour.exits_after_s is None
     item["status"]["phase"] = "Failed" if killed else "Succeeded"
     for status in item["status"].get("containerStatuses", ()):

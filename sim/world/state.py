@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from sim.world.boxes_state import SimBox
+
 Json = dict[str, Any]
 
 
@@ -90,12 +92,13 @@ class Behaviour(Part):
 
 
 class Due(Part):
-    """Something that happens to a pod at a time: its containers run, its processes end, its object goes."""
+    """Something that happens to a pod at a time: its containers run, its processes end, its object goes; act: see boxes.py."""
 
     at: datetime
-    what: Literal["run", "exit", "vanish"]
+    what: Literal["run", "exit", "vanish", "act"]
     path: str
     uid: str
+    note: str = ""
 
 
 class Forbidden(Part):
@@ -106,7 +109,11 @@ class Forbidden(Part):
 
 
 class World(Part):
-    """now: simulated time. version: the last resourceVersion. serial: of the last uid. objects: by path of the API."""
+    """now: simulated time. version: the last resourceVersion. serial: of the last uid. objects: by path of the API.
+
+    boxes: insides of the termination experiment's containers, by pod uid. injected: a fault no signal can provoke: ghost (a killed
+    worker leaves memory without a process) or stuck (a killed worker stays in state D).
+    """
 
     now: datetime
     version: int = 0
@@ -118,6 +125,8 @@ class World(Part):
     due: list[Due] = []
     forbidden: list[Forbidden] = []
     logs: dict[str, str] = {}
+    boxes: dict[str, SimBox] = {}
+    injected: str = ""
 
 
 def stamp_text(moment: datetime) -> str:

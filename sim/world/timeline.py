@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from sim.world import pods
+from sim.world import boxes, pods
 from sim.world.controllers import reconcile
 from sim.world.objects import remove
 from sim.world.state import Due, World
@@ -50,5 +50,7 @@ def _happen(world: World, due: Due) -> None:
         remove(world, due.path)
     elif due.what == "exit":
         pods.end(world, due.path)
+    elif due.what == "act":
+        boxes.act(world, due)
     elif "deletionTimestamp" not in item["metadata"]:
         pods.run(world, due.path)

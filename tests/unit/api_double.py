@@ -114,7 +114,7 @@ class ApiDouble:
 
         return self._ask("patch", path, guarded)
 
-    def delete(self, path: str, *, uid: str | None = None) -> Answer:
+    def delete(self, path: str, *, uid: str | None = None, grace_s: int | None = None) -> Answer:
         def effect() -> Answer:
             raw = self.objects.get(path)
             if raw is not None and uid not in (None, raw["metadata"]["uid"]):

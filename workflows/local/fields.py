@@ -20,6 +20,7 @@ _CONTAINER: Final = {
     "volumeMounts": [_MOUNT],
     "image": IGNORED,
     "imagePullPolicy": IGNORED,
+    "readinessProbe": IGNORED,
     "resources": IGNORED,
     "securityContext": IGNORED,
 }
@@ -83,6 +84,7 @@ MANIFEST: Final = {
         "podMetadata": IGNORED,
         "podGC": IGNORED,
         "ttlStrategy": IGNORED,
+        "synchronization": IGNORED,
     },
 }
 

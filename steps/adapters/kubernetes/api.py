@@ -42,7 +42,8 @@ class Api(Protocol):
     def patch(self, path: str, body: Mapping[str, Any]) -> Answer:
         """JSON merge patch; `metadata.resourceVersion` in the body makes the server refuse a stale one with 409."""
 
-    def delete(self, path: str, *, uid: str | None = None) -> Answer: ...
+    def delete(self, path: str, *, uid: str | None = None, grace_s: int | None = None) -> Answer:
+        """grace_s None: the object's own. 0 removes a pod's object at once, whatever its processes do (a forced delete)."""
 
     def text(self, path: str, *, limit_bytes: int) -> tuple[int, str]:
         """(status, text) of a path that answers no JSON, such as a pod's log."""

@@ -55,8 +55,10 @@ class RealApi:
     def patch(self, path: str, body: Mapping[str, Any]) -> Answer:
         return self._json("PATCH", path, body, "application/merge-patch+json")
 
-    def delete(self, path: str, *, uid: str | None = None) -> Answer:
+    def delete(self, path: str, *, uid: str | None = None, grace_s: int | None = None) -> Answer:
         options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if grace_s is not None:
+            options["gracePeriodSeconds"] = grace_s
         if uid is not None:
             options["preconditions"] = {"uid": uid}
         return self._json("DELETE", path, options, "application/json")

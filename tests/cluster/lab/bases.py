@@ -18,7 +18,7 @@ PYTHON: Final = "docker.io/library/python:3.11-slim-bookworm"
 """The name that the project's Dockerfiles build from; here it is Debian 12 with its own Python 3.11."""
 
 DEBOOTSTRAP_TIMEOUT_S: Final = 1200.0
-PYTHON_PACKAGES: Final = ("python3", "python3-venv", "ca-certificates", "netbase", "tzdata")
+PYTHON_PACKAGES: Final = ("python3", "python3-venv", "ca-certificates", "netbase", "tzdata", "tini")
 NOT_PACKED: Final = (
     "var/cache/apt",
     "var/lib/apt/lists",

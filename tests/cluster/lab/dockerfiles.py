@@ -20,6 +20,7 @@ from tests.cluster.lab.progress import say, timed
 
 STEPS: Final = "docker.io/gpureclaim/steps:0.1.0"
 TEST_SESSION: Final = "docker.io/gpureclaim/test-session:0.1.0"
+SCENARIOS: Final = "docker.io/gpureclaim/zombie"
 
 BUILD_TIMEOUT_S: Final = 600.0
 DOWNLOAD_TIMEOUT_S: Final = 600.0
@@ -35,17 +36,25 @@ SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class OwnImage:
-    """sources: what the Dockerfile copies, relative to the checkout. wheels: a requirements file whose wheels it installs."""
+    """sources: what the Dockerfile copies, relative to the checkout. wheels: a requirements file whose wheels it installs.
+    target: the stage to build, of a Dockerfile that makes several images."""
 
     name: str
     dockerfile: str
     sources: tuple[str, ...]
     wheels: str | None = None
+    target: str | None = None
 
 
 OWN_IMAGES: Final = (
-    OwnImage(STEPS, "images/steps/Dockerfile", ("steps", "images/steps/gpu-reclaim"), wheels="requirements/steps.txt"),
+    OwnImage(
+        STEPS, "images/steps/Dockerfile", ("steps", "experiments", "images/steps/gpu-reclaim"), wheels="requirements/steps.txt"
+    ),
     OwnImage(TEST_SESSION, "images/sessions/Dockerfile", ("sim/node/workload.py",)),
+    *(
+        OwnImage(f"{SCENARIOS}:{name}", "images/scenarios/Dockerfile", ("images/scenarios", "sim/node/workload.py"), target=name)
+        for name in ("nofix", "tini", "fullfix")
+    ),
 )
 
 
@@ -119,6 +128,7 @@ class _Buildah:
         """Unchanged layers are taken from the storage."""
         self._load(base)
         build = ["bud", "--isolation", "chroot", "--pull-never", "--layers", "--quiet", "--file", str(CHECKOUT / image.dockerfile)]
+        build += ["--target", image.target] if image.target else []
         build += ["--ignorefile", str(CHECKOUT / f"{image.dockerfile}.dockerignore"), "--tag", image.name, *options, str(CHECKOUT)]
         self._run(build)
         unfinished = target.with_name(f".{target.name}.unfinished")

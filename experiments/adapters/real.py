@@ -1,0 +1,64 @@
+"""The experiment's outside on a real cluster, made piece by piece when first asked for."""
+# ruff: noqa: PLC0415 - importing late is what this module is for
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steps.adapters.outside import CHECKPOINT, DEFAULT_NAMESPACE, NAMESPACE_VARIABLE, RealOutside
+from steps.contracts.document import Sample
+from steps.contracts.ports import DeviceNode, Outside
+
+if TYPE_CHECKING:
+    from experiments.zombie.ports import Glances, Partner, Sessions
+    from steps.adapters.kubernetes.api import Api
+
+KERNEL = Path("/proc/sys/kernel/osrelease")
+NODE_ROLE = "GPU_RECLAIM_NODE_POD"
+"""Set in node pods: they have no token, so their partner is found on the node and not in the API."""
+
+
+class RealZombieOutside:
+    """Fits ports.ZombieOutside."""
+
+    def __init__(self, base: RealOutside) -> None:
+        self._base = base
+
+    @property
+    def base(self) -> Outside:
+        return self._base
+
+    def sessions(self, namespace: str) -> "Sessions":
+        from experiments.adapters.execute import WebsocketExec
+        from experiments.adapters.sessions import KubernetesSessions
+
+        return KubernetesSessions(self._api, WebsocketExec(self._base.environment), namespace)
+
+    def partner(self, run: str, scenario: str) -> "Partner":
+        from experiments.adapters.partner import DrivesPartner, WatchsPartner
+
+        if self._base.environment.get(NODE_ROLE):
+            return WatchsPartner(self._base.environment, run, scenario)
+        namespace = self._base.environment.get(NAMESPACE_VARIABLE) or DEFAULT_NAMESPACE
+        return DrivesPartner(self._api, namespace, run, scenario)
+
+    def glances(self, devices: Sequence[DeviceNode]) -> "Glances":
+        from experiments.adapters.glances import NodeGlances
+
+        return NodeGlances(CHECKPOINT, devices)
+
+    def kernel(self) -> Sample[str]:
+        try:
+            return Sample.measured(KERNEL.read_text(encoding="ascii").strip(), str(KERNEL))
+        except OSError as error:
+            return Sample.error(f"{KERNEL} cannot be read: {error.strerror}")
+
+    def pace(self, seconds: float) -> None:
+        self._base.clock.sleep(seconds)
+
+    @cached_property
+    def _api(self) -> "Api":
+        from steps.adapters.kubernetes.client import RealApi
+
+        return RealApi(self._base.environment)

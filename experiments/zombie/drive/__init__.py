@@ -1,0 +1,1 @@
+"""The step `drive` of the termination experiment."""

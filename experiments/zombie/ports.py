@@ -1,0 +1,99 @@
+"""What the experiment touches beside the steps' own outside: sessions it may make and end, fast looks, and its partner step."""
+
+import enum
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from experiments.zombie.recording import Ending, WatchedGpu, WatchedProcess
+from steps.contracts.cluster_facts import PodFacts
+from steps.contracts.document import Document, Sample
+from steps.contracts.ports import DeviceNode, Outside, Rejected
+
+
+class Executed(Document, frozen=True, kw_only=True):
+    """A command that ran in a container. code None: the server did not say."""
+
+    code: int | None
+    stdout: str
+    stderr: str
+
+
+class SessionSeen(Document, frozen=True, kw_only=True):
+    """One pod of a session. started: its container runs. made_by: kind/name of its controller. problem: why it does not start."""
+
+    facts: PodFacts
+    started: bool
+    image_id: str | None
+    made_by: str | None
+    labels: Mapping[str, str]
+    problem: str | None
+
+
+class Sessions(Protocol):
+    """The experiment's own namespace. Nothing outside of it can be reached through this."""
+
+    def create(self, manifest: Mapping[str, object]) -> Rejected | None: ...
+    def pods(self) -> tuple[SessionSeen, ...]:
+        """All pods of the namespace. Raises SourceUnavailable."""
+
+    def pod(self, name: str) -> SessionSeen | None: ...
+    def execute(self, pod: str, argv: Sequence[str], *, timeout_s: float) -> Executed:
+        """Raises SourceUnavailable if the command could not be started or did not end in time."""
+
+    def log(self, pod: str) -> Sample[str]: ...
+    def end(self, pod: SessionSeen, how: Ending) -> Rejected | None:
+        """End this very pod, by uid. GONE is a value."""
+
+    def remove_deployment(self, name: str) -> Rejected | None: ...
+
+
+class Watching(enum.Enum):
+    """What drive knows of watch. refused: watch ended before it was ready, the GPU was not clean."""
+
+    NOT_YET = "not yet"
+    READY = "ready"
+    ENDED = "ended"
+
+
+class Partner(Protocol):
+    """How the two pods of a scenario know of each other; neither needs a right over the other."""
+
+    def watching(self) -> Watching: ...
+    def driving(self) -> bool:
+        """Whether drive of this scenario runs on this node now."""
+
+    def say_ready(self) -> None: ...
+
+
+class Glance(Document, frozen=True, kw_only=True):
+    """One fast look. given: (pod uid, container, device id) of every allocation there is."""
+
+    at: datetime
+    gpus: tuple[WatchedGpu, ...]
+    processes: tuple[WatchedProcess, ...]
+    given: tuple[tuple[str, str, str], ...]
+
+
+class Glances(Protocol):
+    """Fast looks, from one opening of the driver's library to its closing."""
+
+    def look(self, pods: Sequence[str]) -> Glance:
+        """GPUs, holders, and every process of these pods."""
+
+    def close(self) -> None: ...
+
+
+class ZombieOutside(Protocol):
+    """The outside of drive, watch and report."""
+
+    @property
+    def base(self) -> Outside: ...
+    def sessions(self, namespace: str) -> Sessions: ...
+    def partner(self, run: str, scenario: str) -> Partner: ...
+    def glances(self, devices: Sequence[DeviceNode]) -> Glances:
+        """devices: the driver's nodes as the full look found them. Raises SourceUnavailable."""
+
+    def kernel(self) -> Sample[str]: ...
+    def pace(self, seconds: float) -> None:
+        """Let time pass between two acts of drive, or two looks of watch; on the simulator watch sets the pace."""

@@ -1,0 +1,1 @@
+"""The step `report` of the termination experiment."""

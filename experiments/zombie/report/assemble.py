@@ -1,0 +1,151 @@
+"""From the run's record to results: unpack what drive and watch handed over, measure, judge. Pure."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from experiments.zombie.recording import DriveRecord, WatchRecording, What
+from experiments.zombie.report import portraits
+from experiments.zombie.report.files import ORDER, Recorded
+from experiments.zombie.report.measure import held_bytes, measure, timed
+from experiments.zombie.report.track import Track, tracks
+from experiments.zombie.report.verdicts import verdicts
+from experiments.zombie.results import (
+    Judgement,
+    Provenance,
+    RepetitionResult,
+    ScenarioResult,
+    ZombieResults,
+    ZombieSummary,
+)
+from steps.contracts.document import Document, Origin, Sample, Stamp
+from steps.contracts.parcel import unpack
+from steps.contracts.run_record import NodeRecord, RunRecord
+
+D = TypeVar("D", bound=Document)
+
+
+def recorded(run: RunRecord) -> tuple[Recorded, ...]:
+    """One entry for each scenario of which a pod began, in the experiment's order."""
+    found = []
+    for scenario in ORDER:
+        nodes = [one for one in run.nodes if one.inputs.get("scenario") == scenario.id.value]
+        if any(one.template in ("drive", "watch") and one.pod is not None for one in nodes):
+            drive = _output(nodes, "drive", "record", DriveRecord)
+            found.append(Recorded(scenario, drive, _output(nodes, "watch", "recording", WatchRecording)))
+    return tuple(found)
+
+
+def _output(nodes: Sequence[NodeRecord], template: str, name: str, kind: type[D]) -> D | None:
+    """The step's output; None where it left none."""
+    text = next((one.outputs[name] for one in nodes if one.template == template and one.outputs.get(name)), None)
+    return None if text is None else unpack(text, kind, f"output {name} of {template}")
+
+
+def scenario_result(one: Recorded) -> ScenarioResult:
+    """Raises nothing for what is missing: it is said."""
+    repetitions: tuple[RepetitionResult, ...] = ()
+    if one.drive is not None and one.watch is not None:
+        cut = tracks(one.drive.repetitions, one.watch)
+        repetitions = tuple(_repetition(place, cut, one.drive, one.watch) for place in range(len(cut)))
+    return ScenarioResult(
+        scenario=one.scenario.id,
+        number=one.scenario.number,
+        title=one.scenario.title,
+        pid1=_pid1(one.drive),
+        verdicts=verdicts(one.scenario, repetitions),
+        repetitions=repetitions,
+        looks=0 if one.watch is None else one.watch.looks,
+        longest_gap_s=None if one.watch is None else one.watch.longest_gap_s,
+        problem=_problem(one, repetitions),
+    )
+
+
+def _repetition(place: int, cut: Sequence[Track], drive: DriveRecord, watched: WatchRecording) -> RepetitionResult:
+    track = cut[place]
+    following = cut[place + 1].moment(What.CREATE) if place + 1 < len(cut) else None
+    remedies = portraits.remedies(portraits.after_delete(track.repetition, watched, following), track.devices)
+    return RepetitionResult(
+        number=track.repetition.number,
+        pod_uid=track.repetition.pod_uid,
+        image_id=track.repetition.image_id,
+        measured=measure(track, drive.settings.grace_s, remedies),
+        timed=timed(track),
+        held_bytes=held_bytes(track),
+        recreated=track.repetition.recreated,
+        remedies=remedies,
+        failure=track.repetition.failure,
+    )
+
+
+def _pid1(drive: DriveRecord | None) -> Sample[str]:
+    for repetition in drive.repetitions if drive else ():
+        if repetition.after_spawn is not None and repetition.after_spawn.pid1 is not None:
+            return Sample.measured(repetition.after_spawn.pid1.command or repetition.after_spawn.pid1.name)
+    return Sample.absent("nobody looked inside the container")
+
+
+def _problem(one: Recorded, repetitions: Sequence[RepetitionResult]) -> str | None:
+    if one.watch is not None and not one.watch.clean:
+        return f"nothing was begun: {one.watch.clean_sentence}"
+    if one.watch is None or one.drive is None:
+        return f"{'watch' if one.watch is None else 'drive'} left no record: its pod did not get that far, see its log"
+    failures = [f"repetition {rep.number}: {rep.failure}" for rep in repetitions if rep.failure]
+    return "; ".join([*([one.drive.failure] if one.drive.failure else []), *failures]) or None
+
+
+def results(run: RunRecord, found: Sequence[Recorded], tag: str, commit: str, stamp: Stamp) -> ZombieResults:
+    """stamp.origin is that of the facts: simulated as soon as one recording is."""
+    origins = {document.stamp.origin for one in found for document in (one.drive, one.watch) if document is not None}
+    if Origin.SIMULATED in origins:
+        stamp = Stamp(made_by=stamp.made_by, made_at=stamp.made_at, origin=Origin.SIMULATED)
+    settings = next((one.drive.settings for one in found if one.drive is not None), None)
+    return ZombieResults(
+        stamp=stamp,
+        provenance=_provenance(run, found, tag, commit),
+        settings=settings,
+        scenarios=tuple(scenario_result(one) for one in found),
+        missing=_missing(run, found),
+    )
+
+
+def _missing(run: RunRecord, found: Sequence[Recorded]) -> tuple[str, ...]:
+    """Scenarios that nobody left out by choice and of which no pod began."""
+    there = {one.scenario.id.value for one in found}
+    skipped = {node.inputs.get("scenario") or node.name.rpartition(".")[2] for node in run.nodes if node.phase == "Skipped"}
+    return tuple(
+        f"{scenario.id.value}: no pod of it began; the run ended as {run.phase}"
+        for scenario in ORDER
+        if scenario.id.value not in there | skipped
+    )
+
+
+def _provenance(run: RunRecord, found: Sequence[Recorded], tag: str, commit: str) -> Provenance:
+    watched = next((one.watch for one in found if one.watch is not None), None)
+    drives = [one.drive for one in found if one.drive is not None]
+    images = {rep.image_id for drive in drives for rep in drive.repetitions if rep.image_id}
+    unknown: Sample[str] = Sample.absent("watch left no recording")
+    return Provenance(
+        run=run.run,
+        tag=tag,
+        commit=commit,
+        node=watched.node if watched else None,
+        kernel=watched.kernel if watched else unknown,
+        driver=watched.driver.driver_version if watched else unknown,
+        gpus=tuple(f"{gpu.name.known() or 'unknown'} ({gpu.uuid})" for gpu in watched.gpus) if watched else (),
+        backend=drives[0].settings.backend if drives else None,
+        images=tuple(sorted(images)),
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+    )
+
+
+def summary(done: ZombieResults, report: str) -> ZombieSummary:
+    judged = [v for one in done.scenarios for v in one.verdicts]
+    return ZombieSummary(
+        run=done.provenance.run,
+        scenarios=len(done.scenarios),
+        measured=sum(any(v.judgement is not Judgement.UNKNOWN for v in one.verdicts) for one in done.scenarios),
+        judgements={word.value: n for word in Judgement if (n := sum(v.judgement is word for v in judged))},
+        problems=(*(f"{one.scenario.value}: {one.problem}" for one in done.scenarios if one.problem), *done.missing),
+        report=report,
+    )

@@ -1,0 +1,1 @@
+"""The step `watch` of the termination experiment."""
