@@ -10,7 +10,7 @@ from typing import Final
 
 from sim.api import StateFileApi
 from sim.clock import SimulatedClock
-from sim.readers import SimulatedAllocations, SimulatedGpus, SimulatedProcesses
+from sim.readers import SimulatedAllocations, SimulatedGpus, SimulatedPodFolders, SimulatedProcesses, SimulatedTree
 from sim.runs import LocalRuns
 from steps.adapters.kubernetes.cluster import KubernetesCluster
 from steps.adapters.kubernetes.decisions import ConfigMapDecisions
@@ -30,7 +30,9 @@ from steps.contracts.ports import (
     IntentStore,
     MemoryStore,
     OwnerSwitch,
+    PodFolderReader,
     ProcessReader,
+    ProcessTreeReader,
     RunReader,
 )
 
@@ -64,6 +66,12 @@ class SimulatedOutside:
 
     def allocations(self) -> AllocationReader:
         return SimulatedAllocations(self._path, self._variable(NODE_VARIABLE))
+
+    def pods_on_disk(self) -> PodFolderReader:
+        return SimulatedPodFolders(self._path, self._variable(NODE_VARIABLE))
+
+    def process_tree(self) -> ProcessTreeReader:
+        return SimulatedTree(self._path, self._variable(NODE_VARIABLE))
 
     def cluster(self) -> ClusterReader:
         return KubernetesCluster(self._api, self.clock)

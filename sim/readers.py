@@ -1,6 +1,6 @@
 """The node's readers over the state file: GPUs, processes with their connections, and the kubelet's allocations."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -23,6 +23,7 @@ from steps.contracts.node_facts import (
     HoldVia,
     Layout,
     MemoryAccounting,
+    PodOnDisk,
     ProcessActivity,
     ProcessFacts,
     ProcessKind,
@@ -31,7 +32,7 @@ from steps.contracts.node_facts import (
     Visibility,
     VisibilityLevel,
 )
-from steps.contracts.ports import DeviceNode, GpuReading, ProcessScan
+from steps.contracts.ports import DeviceNode, GpuReading, ProcessScan, ProcessTree
 
 GPU_MAJOR: Final = 195
 SOURCE: Final = "simulator"
@@ -106,7 +107,30 @@ class SimulatedAllocations(SimulatedNode):
         return Sample.measured(entries, source="simulated kubelet checkpoint", taken_at=world.now)
 
 
+class SimulatedPodFolders(SimulatedNode):
+    """The kubelet's log folders, as node pods have them: names of the pods that are bound to the node, of no others."""
+
+    def read(self, uids: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
+        world, node = self.look()
+        pods = {pod["metadata"]["uid"]: pod for _, pod in of_kind(world, POD) if pod["spec"].get("nodeName") == node.name}
+        named = (_on_disk(uid, pods[uid]) for uid in sorted(set(uids)) if uid in pods)
+        return Sample.measured(tuple(named), "simulated log folders")
+
+
+class SimulatedTree(SimulatedNode):
+    """All processes of the node; a simulated one has no PID 1."""
+
+    def read(self) -> ProcessTree:
+        _, node = self.look()
+        everyone = tuple(_process_facts(process, None) for process in node.processes)
+        return ProcessTree(visibility=Visibility(level=VisibilityLevel.FULL), processes=everyone, total=len(everyone), pid1=None)
+
+
 T = TypeVar("T")
+
+
+def _on_disk(uid: str, pod: Json) -> PodOnDisk:
+    return PodOnDisk(uid=uid, namespace=pod["metadata"]["namespace"], name=pod["metadata"]["name"], kept=None)
 
 
 def _device(gpu: SimGpu, value: T) -> Sample[T]:

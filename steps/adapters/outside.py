@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 NAMESPACE_VARIABLE: Final = "GPU_RECLAIM_NAMESPACE"
 DEFAULT_NAMESPACE: Final = "gpu-reclaim"
+KUBELET_ROOT_VARIABLE: Final = "GPU_RECLAIM_KUBELET_ROOT"
+"""The kubelet's --root-dir where it is another one; the device plugins' folder is a fixed path all the same."""
+DEFAULT_KUBELET_ROOT: Final = "/var/lib/kubelet"
 PROC: Final = Path("/proc")
 CHECKPOINT: Final = Path("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint")
 # ruff: noqa: PLC0415 - importing late is what this module is for
@@ -49,6 +52,16 @@ class RealOutside:
         from steps.adapters.kubelet import CheckpointReader
 
         return CheckpointReader(CHECKPOINT)
+
+    def pods_on_disk(self) -> ports.PodFolderReader:
+        from steps.adapters.pods_on_disk import PodFolders
+
+        return PodFolders(pods=Path(self.environment.get(KUBELET_ROOT_VARIABLE) or DEFAULT_KUBELET_ROOT) / "pods")
+
+    def process_tree(self) -> ports.ProcessTreeReader:
+        from steps.adapters.procfs.tree import TreeReader
+
+        return TreeReader(PROC)
 
     def cluster(self) -> ports.ClusterReader:
         from steps.adapters.kubernetes.cluster import KubernetesCluster

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import msgspec
+
 from steps.collect.combine import combine_gpus, combine_processes, combine_sockets, combine_visibility
-from steps.collect.relevance import keep_relevant
+from steps.collect.relevance import keep_relevant, pods_in
 from steps.contracts.document import Sample, Stamp
 from steps.contracts.errors import BadInput
 from steps.contracts.node_facts import Allocation, GpuFacts, NodeFacts, Scan, Visibility, VisibilityLevel
@@ -30,15 +32,29 @@ def look(
     """Watch the node for `samples` looks, `interval_s` apart. Raises BadInput for less than one look."""
     if samples < 1:
         raise BadInput(f"--samples={samples} is no look at all; give 1 or more")
-    looks = [_one(outside, scan)]
+    looks = [glance(outside, scan)]
     for _ in range(samples - 1):
         outside.clock.sleep(interval_s)
-        looks.append(_one(outside, scan))
+        looks.append(glance(outside, scan))
+    return facts_of(node, looks, outside, made_by=made_by, scan=scan)
+
+
+def facts_of(node: str, looks: Sequence[Look], outside: Outside, *, made_by: str, scan: Scan = Scan.FULL) -> NodeFacts:
+    """What these looks, oldest first, say together; allocations and the kubelet's folders are read now, after all of them."""
     allocations = outside.allocations().read()
-    return _facts(node, looks, allocations, scan, Stamp(made_by=made_by, made_at=outside.clock.now(), origin=outside.origin))
+    facts = _facts(node, looks, allocations, scan, Stamp(made_by=made_by, made_at=outside.clock.now(), origin=outside.origin))
+    return msgspec.structs.replace(facts, pods_on_disk=outside.pods_on_disk().read(_pods_named(facts)))
 
 
-def _one(outside: Outside, scan: Scan) -> Look:
+def _pods_named(facts: NodeFacts) -> frozenset[str]:
+    """The pods that a holder's cgroup or an allocation names."""
+    named = (line for process in facts.processes if (lines := process.cgroup.known()) is not None for line in lines)
+    given = facts.allocations.known()
+    return pods_in(named) | {one.pod_uid for one in (() if given is None else given)}
+
+
+def glance(outside: Outside, scan: Scan = Scan.FULL) -> Look:
+    """One look at everything that changes from moment to moment."""
     at = outside.clock.now()
     reading = outside.gpus().read()
     gpus = reading.gpus.known()

@@ -7,6 +7,7 @@ import enum
 from datetime import datetime
 from typing import Literal
 
+from steps.contracts.cluster_facts import ContainerFacts
 from steps.contracts.document import Document, Sample, Stamp
 
 
@@ -195,6 +196,20 @@ class Allocation(Document, frozen=True, kw_only=True):
     container: str
 
 
+class PodOnDisk(Document, frozen=True, kw_only=True):
+    """A pod as the kubelet's folders on the node know it, also after the API server forgot it.
+
+    namespace, name: None where its logs are gone. kept: the kubelet still has the pod's own folder, so it has not finished with
+    it; None if those folders cannot be listed from here. containers: by their log links; None if those cannot be listed.
+    """
+
+    uid: str
+    namespace: str | None
+    name: str | None
+    kept: bool | None
+    containers: tuple[ContainerFacts, ...] | None = None
+
+
 class Driver(Document, frozen=True, kw_only=True):
     driver_version: Sample[str]
     nvml_version: Sample[str]
@@ -219,3 +234,5 @@ class NodeFacts(Document, frozen=True, kw_only=True):
     allocations: Sample[tuple[Allocation, ...]]
     processes: tuple[ProcessFacts, ...]
     sockets: Sample[tuple[SocketFacts, ...]]
+    pods_on_disk: Sample[tuple[PodOnDisk, ...]] = Sample.absent("the kubelet's folders were not looked at")
+    """Of the pods that cgroups or allocations above name."""

@@ -5,14 +5,23 @@ without an answer raises OutcomeUnknown. Every call has a timeout of its own; no
 """
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from steps.contracts.cluster_facts import GuardMet, OwnerRef, PodFacts, Session, Waiter
 from steps.contracts.decision import Decisions, Memory
 from steps.contracts.document import Document, Origin, Sample
-from steps.contracts.node_facts import Allocation, Driver, GpuFacts, ProcessFacts, Scan, SocketFacts, Visibility
+from steps.contracts.node_facts import (
+    Allocation,
+    Driver,
+    GpuFacts,
+    PodOnDisk,
+    ProcessFacts,
+    Scan,
+    SocketFacts,
+    Visibility,
+)
 from steps.contracts.policy import Policy
 from steps.contracts.run_record import RunRecord
 from steps.contracts.stop_receipt import Intent
@@ -68,6 +77,35 @@ class ProcessReader(Protocol):
 class AllocationReader(Protocol):
     def read(self) -> Sample[tuple[Allocation, ...]]:
         """Which devices the kubelet gave to which containers; a source that is missing is absent with its reason, not empty."""
+
+
+class ProcessTree(Document, frozen=True, kw_only=True):
+    """Every process that can be seen from here, by PID. total: how many there are; more than are listed if some were left out.
+
+    pid1: what the namespace's PID 1 does with signals, None if its status cannot be read.
+    """
+
+    visibility: Visibility
+    processes: tuple[ProcessFacts, ...]
+    total: int
+    pid1: "SignalHandling | None"
+
+
+class SignalHandling(Document, frozen=True, kw_only=True):
+    """catches_term: it has a handler for SIGTERM; a PID 1 without one ignores it. ignores_child: its children need no reaping."""
+
+    catches_term: bool
+    ignores_child: bool
+
+
+class ProcessTreeReader(Protocol):
+    def read(self) -> ProcessTree:
+        """All processes, without asking what they hold. Raises SourceUnavailable where there is no /proc."""
+
+
+class PodFolderReader(Protocol):
+    def read(self, uids: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
+        """What the kubelet's folders know of these pods; folders that are not here are absent with the reason, not empty."""
 
 
 # --- the cluster
@@ -187,6 +225,8 @@ class Outside(Protocol):
     def gpus(self) -> GpuReader: ...
     def processes(self) -> ProcessReader: ...
     def allocations(self) -> AllocationReader: ...
+    def pods_on_disk(self) -> PodFolderReader: ...
+    def process_tree(self) -> ProcessTreeReader: ...
     def cluster(self) -> ClusterReader: ...
     def owners(self) -> OwnerSwitch: ...
     def decisions(self) -> DecisionStore: ...

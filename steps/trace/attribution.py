@@ -5,18 +5,23 @@ only if that pod lists the container; otherwise nobody is blamed.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from steps.contracts.cluster_facts import Phase, PodFacts
 from steps.contracts.document import Sample
+from steps.contracts.node_facts import PodOnDisk
 from steps.contracts.traced import Attribution, Qos
 from steps.trace.cgroup import CgroupFile, CgroupName, Role, parse_file
+
+ENDED: Final = (Phase.SUCCEEDED, Phase.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
     """Whose a process is. pod_uid: the API's uid if the pod is known, else the cgroup's. gone: why its container or pod no
-    longer exists or has ended, in words; None if it lives, or if that cannot be said. once: *gone* rests on one list alone."""
+    longer exists or has ended, in words; None if it lives, or if that cannot be said. once: *gone* rests on one list alone.
+    on_disk: what the kubelet's folders know of a pod that the API does not, or was not asked about."""
 
     attribution: Attribution
     reason: str
@@ -26,13 +31,25 @@ class Owner:
     container: str | None = None
     gone: str | None = None
     once: bool = False
+    on_disk: PodOnDisk | None = None
+
+    @property
+    def namespace(self) -> str | None:
+        """The API's word, else what the kubelet's folders still call it."""
+        return self.pod.namespace if self.pod is not None else None if self.on_disk is None else self.on_disk.namespace
+
+    @property
+    def name(self) -> str | None:
+        return self.pod.name if self.pod is not None else None if self.on_disk is None else self.on_disk.name
 
 
 class PodIndex:
     """The pods of the API's list by every name a cgroup may use: uid, static pod's hash on this node, container, sandbox."""
 
-    def __init__(self, pods: Sequence[PodFacts] | None, node: str) -> None:
+    def __init__(self, pods: Sequence[PodFacts] | None, node: str, on_disk: Sequence[PodOnDisk] = ()) -> None:
+        """on_disk: what the node's kubelet knows of pods, for those that the API's list does not have."""
         self.at_hand = pods is not None
+        self._on_disk = {_canonical(one.uid): one for one in on_disk}
         self._node = node
         self._by_uid: dict[str, PodFacts] = {}
         self._by_container: dict[str, PodFacts] = {}
@@ -45,6 +62,16 @@ class PodIndex:
 
     def pod(self, uid: str) -> PodFacts | None:
         return self._by_uid.get(_canonical(uid))
+
+    def on_disk(self, uid: str) -> PodOnDisk | None:
+        return self._on_disk.get(_canonical(uid))
+
+    def lives(self, uid: str) -> bool | None:
+        """Whether the pod exists and has not ended; None: nobody who was asked knows."""
+        pod, folder = self.pod(uid), self.on_disk(uid)
+        if self.at_hand:
+            return pod is not None and pod.phase not in ENDED
+        return None if folder is None else folder.kept
 
     def pod_of_container(self, container_id: str) -> PodFacts | None:
         return self._by_container.get(container_id)
@@ -76,7 +103,7 @@ def attribute(cgroup: Sample[tuple[str, ...]], pods: PodIndex) -> Owner:
 
 
 def _gone(owner: Owner, why: str) -> Owner:
-    return Owner(owner.attribution, owner.reason, owner.qos, owner.pod_uid, owner.pod, owner.container, gone=why)
+    return replace(owner, gone=why)
 
 
 def _without_pod(read: CgroupFile, pods: PodIndex) -> Owner:  # noqa: PLR0911 - one return a case of facts 1.2, rule 8
@@ -102,9 +129,7 @@ def _without_pod(read: CgroupFile, pods: PodIndex) -> Owner:  # noqa: PLR0911 - 
 
 def _of_pod(name: CgroupName, uid: str, pods: PodIndex) -> Owner:
     if not pods.at_hand:
-        kind = Attribution.CONTAINER if name.role is Role.CONTAINER else Attribution.POD
-        words = "from the cgroup alone: the API's pod list is not at hand, so neither pod nor container is checked"
-        return Owner(kind, words, name.qos, pod_uid=uid)
+        return _by_folders(name, uid, pods.on_disk(uid))
     if name.outer_pod_uid is not None and pods.pod(name.outer_pod_uid) is not None:
         words = f"conflict: the cgroup of pod {uid} lies inside that of pod {name.outer_pod_uid}, which no kubelet does"
         return Owner(Attribution.CONFLICT, words, name.qos)
@@ -112,7 +137,7 @@ def _of_pod(name: CgroupName, uid: str, pods: PodIndex) -> Owner:
     if pod is None:
         words = f"pod gone: the API does not know pod {uid} of its cgroup"
         gone = f"the API does not know pod {uid}"
-        return Owner(Attribution.POD_GONE, words, name.qos, pod_uid=uid, gone=gone, once=True)
+        return Owner(Attribution.POD_GONE, words, name.qos, pod_uid=uid, gone=gone, once=True, on_disk=pods.on_disk(uid))
     if pods.elsewhere(pod):
         return _elsewhere(pod, name.qos)
     static = ", a static pod joined by its config hash" if _canonical(pod.uid) != _canonical(uid) else ""
@@ -120,6 +145,36 @@ def _of_pod(name: CgroupName, uid: str, pods: PodIndex) -> Owner:
         words = f"at pod level: the cgroup names the pod's {name.role.value}{static}"
         return _with_end(Owner(Attribution.POD, words, name.qos, pod_uid=pod.uid, pod=pod), None)
     return _confirmed(pod, name.container_id, name.qos, f"by pod and container of its cgroup{static}")
+
+
+def _by_folders(name: CgroupName, uid: str, folder: PodOnDisk | None) -> Owner:
+    """Without the API: by the kubelet's folders, as far as they can be read. Its own folder of a pod goes when it has finished
+    with it; a log link names each container it started."""
+    kind = Attribution.CONTAINER if name.role is Role.CONTAINER else Attribution.POD
+    if folder is None:
+        words = "from the cgroup alone: the API's pod list is not at hand, so neither pod nor container is checked"
+        return Owner(kind, words, name.qos, pod_uid=uid)
+    if folder.kept is False:
+        gone = f"the kubelet has no pod {uid} any more"
+        return Owner(Attribution.POD_GONE, f"pod gone: {gone}", name.qos, pod_uid=uid, gone=gone, once=True, on_disk=folder)
+    owner = Owner(kind, "by its cgroup, named by the kubelet's folders", name.qos, pod_uid=uid, on_disk=folder)
+    if kind is Attribution.POD or name.container_id is None:
+        return owner
+    return _by_log_links(owner, name.container_id, folder)
+
+
+def _by_log_links(owner: Owner, container_id: str, folder: PodOnDisk) -> Owner:
+    """A pod of which the kubelet keeps no log link at all proves nothing; one that has links but not this container's does."""
+    short = container_id[:12]
+    if not folder.containers:
+        return replace(owner, reason=f"{owner.reason}; whether it has a container {short} is not checked")
+    for container in folder.containers:
+        if container_id in container.container_ids:
+            found = replace(owner, reason="by its cgroup, named by the kubelet's folders and log links", container=container.name)
+            newest = container.container_ids[0] == container_id
+            return found if newest else _gone(found, f"its container {short} was replaced by a newer one")
+    unlisted = f"conflict: the kubelet has no log of a container {short} of pod {folder.uid}"
+    return Owner(Attribution.CONFLICT, f"{unlisted}, so the cgroup proves nothing (or it is a sandbox's id)", owner.qos)
 
 
 def _elsewhere(pod: PodFacts, qos: Qos) -> Owner:
@@ -143,7 +198,7 @@ def _confirmed(pod: PodFacts, container_id: str, qos: Qos, words: str) -> Owner:
 def _with_end(owner: Owner, replaced: str | None) -> Owner:
     """`gone` where the pod has ended, or where the container was replaced (its id is only the last state's)."""
     assert owner.pod is not None
-    if owner.pod.phase in (Phase.SUCCEEDED, Phase.FAILED):
+    if owner.pod.phase in ENDED:
         return _gone(owner, f"its pod has ended ({owner.pod.phase.value})")
     if replaced is not None:
         return _gone(owner, f"its container {replaced[:12]} was replaced by a newer one")

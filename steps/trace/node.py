@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
 
 import msgspec
 
-from steps.contracts.cluster_facts import Phase, PodFacts
+from steps.contracts.cluster_facts import PodFacts
 from steps.contracts.document import Sample
 from steps.contracts.node_facts import Allocation, GpuFacts, NodeFacts, VisibilityLevel
 from steps.contracts.traced import (
@@ -30,15 +29,14 @@ from steps.trace.lost import lost_gpus
 from steps.trace.memory import baseline_bytes, unexplained_bytes
 from steps.trace.remedies import REMEDY
 
-ENDED: Final = (Phase.SUCCEEDED, Phase.FAILED)
-
 
 def trace_node(facts: NodeFacts, pods: Sequence[PodFacts] | None, *, now: datetime) -> TracedNode:
     """The join of one node. pods: all pods the API binds to it; None: the list is not at hand, then no pod can be called gone.
 
     now: against which graces are measured. A node whose NVML could not be asked has no GPUs and says so in `problem`.
     """
-    index = PodIndex(pods, facts.node)
+    on_disk = facts.pods_on_disk.known()
+    index = PodIndex(pods, facts.node, () if on_disk is None else on_disk)
     owners = owners_of(facts, index)
     gpus = facts.gpus.known()
     problem = None
@@ -117,8 +115,8 @@ def _traced(holding: Holding, judged: Judged) -> TracedHolder:
         attribution=owner.attribution,
         attribution_reason=owner.reason,
         pod_uid=owner.pod_uid,
-        pod=None if owner.pod is None else owner.pod.name,
-        namespace=None if owner.pod is None else owner.pod.namespace,
+        pod=owner.name,
+        namespace=owner.namespace,
         container=owner.container,
         session_uid=None if owner.pod is None else owner.pod.owner_uid,
         gpu_class=judged.gpu_class,
@@ -148,11 +146,12 @@ def _names(allocation: Allocation, gpu: GpuFacts, gpus: Sequence[GpuFacts]) -> b
 
 def _given(allocation: Allocation, index: PodIndex) -> AllocatedTo:
     pod = index.pod(allocation.pod_uid)
+    named = pod if pod is not None else index.on_disk(allocation.pod_uid)
     return AllocatedTo(
         device_id=allocation.device_id,
         pod_uid=allocation.pod_uid if pod is None else pod.uid,
-        pod=None if pod is None else pod.name,
-        namespace=None if pod is None else pod.namespace,
+        pod=None if named is None else named.name,
+        namespace=None if named is None else named.namespace,
         container=allocation.container,
         session_uid=None if pod is None else pod.owner_uid,
     )
@@ -168,9 +167,8 @@ def _sharers(held: Held, given: Sequence[AllocatedTo] | None, index: PodIndex) -
 
 
 def _lives(given: AllocatedTo, index: PodIndex) -> bool:
-    """The kubelet forgets an allocation only at the next one: a pod the API does not know shares nothing."""
-    pod = index.pod(given.pod_uid)
-    return not index.at_hand or (pod is not None and pod.phase not in ENDED)
+    """The kubelet forgets an allocation only at the next one: a pod that is surely gone shares nothing."""
+    return index.lives(given.pod_uid) is not False
 
 
 def _empty_allocations(
@@ -178,11 +176,11 @@ def _empty_allocations(
 ) -> tuple[Finding, ...]:
     """A pod that was given the device and has no process on it holds it idle all the same (facts 2.1)."""
     clear = verdict.headline not in (GpuClass.ABI_MISMATCH, GpuClass.GPU_LOST, GpuClass.BLIND)
-    if given is None or facts.visibility.level is not VisibilityLevel.FULL or not clear or not index.at_hand:
+    if given is None or facts.visibility.level is not VisibilityLevel.FULL or not clear:
         return ()
     holders = {holding.owner.pod_uid for holding in held.holdings}
     unsure = any(h.owner.attribution in (Attribution.UNKNOWN, Attribution.CONFLICT) for h in held.holdings)
-    empty = sorted({one.pod_uid for one in given if one.pod_uid not in holders and _lives(one, index)})
+    empty = sorted({one.pod_uid for one in given if one.pod_uid not in holders and index.lives(one.pod_uid) is True})
     if unsure or not empty:
         return ()
     words = f"allocated to pod {', '.join(empty)}, which has no process on it"

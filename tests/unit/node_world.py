@@ -1,6 +1,6 @@
 """A node that is not there: readers that answer what they are given, one answer a look, and builders of ordinary facts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -10,6 +10,7 @@ from steps.contracts.node_facts import (
     GpuFacts,
     Hold,
     HoldVia,
+    PodOnDisk,
     ProcessFacts,
     Scan,
     SocketFacts,
@@ -85,6 +86,7 @@ class World:
     scans: list[ProcessScan]
     allocated: Sample[tuple[Allocation, ...]] = field(default_factory=lambda: given(POD))
     nodes: Sample[tuple[DeviceNode, ...]] | None = None
+    folders: Sample[tuple[PodOnDisk, ...]] = field(default_factory=lambda: Sample.absent("no kubelet here"))
     clock: FakeClock = field(default_factory=FakeClock)
     origin: Origin = Origin.REAL
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -98,6 +100,9 @@ class World:
 
     def allocations(self) -> "AllocationAnswer":
         return AllocationAnswer(self.allocated)
+
+    def pods_on_disk(self) -> "FolderAnswer":
+        return FolderAnswer(self.folders)
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"a look does not need {name}")
@@ -134,6 +139,17 @@ class AllocationAnswer:
 
     def read(self) -> Sample[tuple[Allocation, ...]]:
         return self.answer
+
+
+@dataclass
+class FolderAnswer:
+    """Only of the pods that are asked for, as the real folders answer."""
+
+    answer: Sample[tuple[PodOnDisk, ...]]
+
+    def read(self, uids: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
+        known = self.answer.known()
+        return self.answer if known is None else Sample.measured(tuple(one for one in known if one.uid in uids))
 
 
 def _next(answers: list[T]) -> T:

@@ -15,7 +15,9 @@ from steps.contracts.ports import (
     GpuReader,
     IntentStore,
     OwnerSwitch,
+    PodFolderReader,
     ProcessReader,
+    ProcessTreeReader,
     Rejected,
     Rejection,
 )
@@ -153,6 +155,12 @@ class FakeOutside:
 
     def allocations(self) -> AllocationReader:
         raise AssertionError("this step has no business with allocations")
+
+    def pods_on_disk(self) -> PodFolderReader:
+        raise AssertionError("this step has no business with the kubelet's folders")
+
+    def process_tree(self) -> ProcessTreeReader:
+        raise AssertionError("this step has no business with processes")
 
     def owners(self) -> OwnerSwitch:
         raise AssertionError("only stop may touch an owner")

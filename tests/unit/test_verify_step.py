@@ -1,6 +1,6 @@
 """The step `verify`, over the real look: files in, Release out, and the exit code that says whether the memory is back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 from steps.contracts.declaration import Inputs
 from steps.contracts.document import Origin, Sample, encode
 from steps.contracts.errors import BadInput, Exit
-from steps.contracts.node_facts import Allocation, GpuFacts, NodeFacts, Scan
+from steps.contracts.node_facts import Allocation, GpuFacts, NodeFacts, PodOnDisk, Scan
 from steps.contracts.parcel import pack, unpack
 from steps.contracts.ports import DeviceNode, GpuReading, ProcessScan
 from steps.contracts.release import Release, ReleaseVerdict
@@ -46,6 +46,9 @@ class Outside:
     def allocations(self) -> "Allocations":
         return Allocations(self)
 
+    def pods_on_disk(self) -> "Folders":
+        return Folders(self)
+
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"verify does not need {name}: its account may do nothing in the API")
 
@@ -78,6 +81,14 @@ class Allocations:
 
     def read(self) -> Sample[tuple[Allocation, ...]]:
         return self.outside.now().allocations
+
+
+@dataclass
+class Folders:
+    outside: Outside
+
+    def read(self, uids: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
+        return self.outside.now().pods_on_disk
 
 
 def verified(

@@ -129,7 +129,7 @@ class ProcfsReader:
             named = ", ".join(f"{pid} ({why})" for pid, why in sorted(walk.unreadable.items())[:MAX_NAMED])
             more = "" if len(walk.unreadable) <= MAX_NAMED else ", ..."
             reasons.append(f"descriptors or mappings of {len(walk.unreadable)} processes could not be read: PID {named}{more}")
-        blind = self._why_blind()
+        blind = why_blind(self._root)
         level = VisibilityLevel.PARTIAL if reasons else VisibilityLevel.FULL
         return Visibility(
             level=level if blind is None else VisibilityLevel.BLIND,
@@ -137,11 +137,13 @@ class ProcfsReader:
             unreadable_processes=len(walk.unreadable),
         )
 
-    def _why_blind(self) -> str | None:
-        try:
-            namespace = str(Path(self._root, "self/ns/pid").readlink())
-        except OSError as error:
-            return f"which PID namespace this is cannot be read: {error.strerror}"
-        if namespace == INITIAL_PID_NAMESPACE:
-            return None
-        return f"{namespace} is not the node's PID namespace: the node's processes are invisible here; run with hostPID"
+
+def why_blind(root: str) -> str | None:
+    """Why the node's processes cannot be seen from here, None if they can (facts 3.4)."""
+    try:
+        namespace = str(Path(root, "self/ns/pid").readlink())
+    except OSError as error:
+        return f"which PID namespace this is cannot be read: {error.strerror}"
+    if namespace == INITIAL_PID_NAMESPACE:
+        return None
+    return f"{namespace} is not the node's PID namespace: the node's processes are invisible here; run with hostPID"

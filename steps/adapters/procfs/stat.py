@@ -55,6 +55,15 @@ def parse_stat(content: bytes) -> Stat | None:
         return None
 
 
+def parse_signals(content: bytes) -> tuple[int, int] | None:
+    """Masks of caught and of ignored signals in a status file; None if either line is missing."""
+    fields = dict(line.split(b":", 1) for line in content.splitlines() if b":" in line)
+    try:
+        return int(fields[b"SigCgt"], 16), int(fields[b"SigIgn"], 16)
+    except (KeyError, ValueError):
+        return None
+
+
 def parse_status(content: bytes) -> Status:
     """NSpid and pending signals of a status file; a missing line is no PID and no pending kill (the name is escaped in there)."""
     fields = dict(line.split(b":", 1) for line in content.splitlines() if b":" in line)

@@ -1,0 +1,1 @@
+"""What a person on a node is shown, by `gpu-reclaim trace` and `gpu-reclaim observe`: documents, verdicts and text. Pure."""

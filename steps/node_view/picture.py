@@ -1,0 +1,104 @@
+"""One picture of a node for a person: the facts, what they mean, and whether anything is wrong."""
+
+from datetime import datetime
+from typing import Final, Literal
+
+from steps.contracts.cluster_facts import PodFacts
+from steps.contracts.document import Document
+from steps.contracts.errors import Exit
+from steps.contracts.node_facts import NodeFacts, VisibilityLevel
+from steps.contracts.traced import GpuClass, TracedGpu, TracedNode
+from steps.node_view.words import MIB, printable
+from steps.trace.memory import GHOST_BYTES
+from steps.trace.node import trace_node
+
+PROBLEMS: Final = (
+    GpuClass.STUCK_D,
+    GpuClass.POD_GONE_LIVE,
+    GpuClass.ZOMBIE_THREADED,
+    GpuClass.HIDDEN_HOLDER,
+    GpuClass.ORPHAN_LIVE,
+    GpuClass.GHOST_CONTEXT,
+    GpuClass.STALE_NVML_PID,
+    GpuClass.GPU_LOST,
+)
+"""Classes that somebody must look at: memory or a device is held by nobody who should."""
+UNJUDGED: Final = (GpuClass.BLIND, GpuClass.ABI_MISMATCH, GpuClass.UNKNOWN)
+"""Headlines that are no answer."""
+
+
+class Answer(Document, frozen=True, kw_only=True):
+    """exit: DONE nothing wrong, FOUND_PROBLEMS, COULD_NOT. sentences: what a person reads last."""
+
+    exit: int
+    sentences: tuple[str, ...]
+
+
+class NodePicture(Document, frozen=True, kw_only=True):
+    """names_from: where names of pods come from, and what could not be asked."""
+
+    document: Literal["NodePicture/1"] = "NodePicture/1"
+    names_from: str
+    facts: NodeFacts
+    traced: TracedNode
+    answer: Answer
+
+
+def picture_of(facts: NodeFacts, pods: tuple[PodFacts, ...] | None, *, now: datetime) -> NodePicture:
+    """The join, judged for a person. pods: of the API server; None: it was not asked."""
+    traced = trace_node(facts, pods, now=now)
+    return NodePicture(
+        names_from=names_from(facts, asked=pods is not None), facts=facts, traced=traced, answer=answer_of(facts, traced)
+    )
+
+
+def names_from(facts: NodeFacts, *, asked: bool) -> str:
+    """The source of pod names, in words."""
+    folders = facts.pods_on_disk
+    there = folders.known() is not None
+    if asked:
+        return "the API server" + (f", and for pods it forgot the kubelet's folders ({folders.source})" if there else "")
+    if there:
+        return f"the kubelet's folders ({folders.source}); the API server was not asked"
+    return f"cgroups alone: the API server was not asked, and {folders.reason}"
+
+
+def answer_of(facts: NodeFacts, traced: TracedNode) -> Answer:
+    """Found problems outweigh what could not be judged; only a whole and clean picture is DONE."""
+    could_not = [] if traced.problem is None else [f"{traced.problem}; holders are told by their devices alone"]
+    could_not += [f"GPU {gpu.index} cannot be judged: {gpu.headline.value}" for gpu in traced.gpus if gpu.headline in UNJUDGED]
+    problems = [gpu for gpu in traced.gpus if problems_on(gpu)]
+    sentences = [f"could not: {words}" for words in could_not]
+    if problems:
+        named = "; ".join(f"GPU {gpu.index}: {', '.join(one.value for one in problems_on(gpu))}" for gpu in problems)
+        sentences.append(f"problems found: {named}")
+        return _answer(Exit.FOUND_PROBLEMS, sentences)
+    if could_not:
+        return _answer(Exit.COULD_NOT, sentences)
+    return _answer(Exit.DONE, ["nothing wrong was found" + _as_far_as(facts)])
+
+
+def _answer(code: Exit, sentences: list[str]) -> Answer:
+    return Answer(exit=int(code), sentences=tuple(printable(one) for one in sentences))
+
+
+def _as_far_as(facts: NodeFacts) -> str:
+    if facts.visibility.level is VisibilityLevel.FULL:
+        return ""
+    return f", as far as could be seen: {'; '.join(facts.visibility.reasons)}"
+
+
+def problems_on(gpu: TracedGpu) -> tuple[GpuClass, ...]:
+    """The problem classes on one GPU, headline first, each once."""
+    found = (gpu.headline, *(finding.gpu_class for finding in gpu.findings), *(holder.gpu_class for holder in gpu.holders))
+    return tuple(dict.fromkeys(one for one in found if one in PROBLEMS))
+
+
+def ghost_warning(gpu: TracedGpu) -> str | None:
+    """A sentence where memory beyond the ghost threshold belongs to nobody, pending ones included."""
+    rest = gpu.unexplained_bytes.known()
+    accused = gpu.headline in (GpuClass.GHOST_CONTEXT, GpuClass.UNKNOWN)
+    if rest is None or rest <= GHOST_BYTES or not accused:
+        return None
+    sure = "" if gpu.headline is GpuClass.GHOST_CONTEXT else ", which is not certain: see what is said of it above"
+    return f"GPU {gpu.index}: {rest / MIB:.0f} MiB are held although no process explains them{sure}"

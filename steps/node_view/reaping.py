@@ -1,0 +1,63 @@
+"""Will PID 1 take away its dead? Judged by what it really is, never by the configured command (facts/gpu-and-linux 4.7). Pure."""
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Final
+
+from steps.contracts.node_facts import ProcessFacts
+from steps.contracts.ports import SignalHandling
+
+INITS: Final = frozenset(
+    {
+        "tini",
+        "tini-static",
+        "docker-init",
+        "dumb-init",
+        "catatonit",
+        "s6-svscan",
+        "pause",
+        "systemd",
+        "init",
+    }
+)
+SHELLS: Final = frozenset({"bash", "dash"})
+
+
+def reaping_of(pid1: ProcessFacts, signals: SignalHandling | None) -> tuple[bool | None, str]:
+    """Whether orphans that end below it are taken away, and the sentence; None: it cannot be told from here."""
+    if signals is not None and signals.ignores_child:
+        return True, "it ignores SIGCHLD, so the kernel takes away whatever ends below it"
+    executable = pid1.executable.known()
+    if executable is None:
+        return None, f"what it runs cannot be read, so whether it reaps is unknown: {pid1.executable.reason}"
+    name = PurePosixPath(executable.removesuffix(" (deleted)")).name
+    if name in INITS:
+        return True, f"{name} reaps orphans at once"
+    if name in SHELLS:
+        return True, f"{name} stayed PID 1 and reaps orphans while it waits; dash inside its builtin `read` does not"
+    if name == "busybox":
+        return None, "busybox as init reaps within a second, its shell does not while it runs a command: which it is cannot be told"
+    return (
+        False,
+        f"{name} is no init: orphans that end stay zombies until the container ends, unless the program waits for strangers",
+    )
+
+
+def on_term(signals: SignalHandling | None) -> str:
+    """What a SIGTERM to PID 1 does (facts 4.8)."""
+    if signals is None:
+        return "whether it handles SIGTERM cannot be read"
+    if signals.catches_term:
+        return "it has a handler for SIGTERM"
+    return "it has no handler for SIGTERM and ignores it: it will die by SIGKILL at the end of the grace period"
+
+
+def who_reaps(zombie: ProcessFacts, everyone: Sequence[ProcessFacts]) -> str:
+    """Who alone can take a zombie away."""
+    parent = next((one for one in everyone if one.pid == zombie.parent_pid), None)
+    named = f"PID {zombie.parent_pid}" + (f" ({parent.name})" if parent is not None else "")
+    if zombie.parent_pid == 1:
+        return f"waits for {named} to reap it"
+    if zombie.parent_pid == 0:
+        return "its parent is outside this PID namespace and has to reap it"
+    return f"its parent {named} lives and does not wait: nobody else can reap it"

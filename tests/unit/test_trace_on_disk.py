@@ -1,0 +1,91 @@
+"""Attribution by the kubelet's folders: names the API lacks, gone where the kubelet is done, conflicts."""
+
+from typing import Any
+
+import pytest
+
+from steps.contracts.cluster_facts import ContainerFacts
+from steps.contracts.document import Sample
+from steps.contracts.node_facts import NodeFacts, PodOnDisk
+from steps.contracts.traced import Attribution, GpuClass, TracedHolder
+from steps.trace.node import trace_node
+from tests.unit.trace_world import CONTAINER_A, CONTAINER_B, NOON, POD_A, allocation, facts, gpu, listed, process
+
+
+def on_disk(kept: bool | None = True, ids: tuple[str, ...] | None = (CONTAINER_A,), **other: Any) -> PodOnDisk:
+    containers = None if ids is None else (ContainerFacts(name="main", container_ids=ids),)
+    return PodOnDisk(**{"uid": POD_A, "namespace": "team", "name": "notebook-0", "kept": kept, "containers": containers, **other})
+
+
+def held(folder: PodOnDisk | None, **other: Any) -> NodeFacts:
+    known = Sample.absent("not here") if folder is None else Sample.measured((folder,))
+    return facts((gpu(used_mib=8100, processes=(listed(),)),), (process(),), pods_on_disk=known, **other)
+
+
+def holder(seen: NodeFacts, pods: tuple[()] | None = None) -> TracedHolder:
+    (one,) = trace_node(seen, pods, now=NOON).gpus[0].holders
+    return one
+
+
+def test_without_the_api_the_folders_name_pod_namespace_and_container() -> None:
+    one = holder(held(on_disk()))
+    assert (one.attribution, one.pod, one.namespace, one.container) == (Attribution.CONTAINER, "notebook-0", "team", "main")
+    assert "kubelet's folders" in one.attribution_reason
+    assert one.gpu_class is GpuClass.IDLE_HOLDER
+
+
+def test_a_pod_the_api_does_not_know_keeps_its_name_by_the_folders() -> None:
+    one = holder(held(on_disk(kept=None)), ())
+    assert (one.attribution, one.pod, one.namespace) == (Attribution.POD_GONE, "notebook-0", "team")
+    assert one.gpu_class is GpuClass.POD_GONE_LIVE
+
+
+def test_a_pod_the_kubelet_has_finished_with_is_gone_without_the_api() -> None:
+    one = holder(held(on_disk(kept=False)))
+    assert (one.attribution, one.gpu_class, one.pod) == (Attribution.POD_GONE, GpuClass.POD_GONE_LIVE, "notebook-0")
+
+
+def test_seen_gone_in_one_look_only_is_not_yet_gone() -> None:
+    assert holder(held(on_disk(kept=False), samples=1, span_s=0.0)).gpu_class is not GpuClass.POD_GONE_LIVE
+
+
+@pytest.mark.parametrize("folder", [None, on_disk(kept=None)], ids=["no folders", "logs alone"])
+def test_nothing_is_gone_where_the_kubelets_own_folders_cannot_be_listed(folder: PodOnDisk | None) -> None:
+    assert holder(held(folder)).gpu_class is GpuClass.IDLE_HOLDER
+
+
+def test_a_container_the_kubelet_never_logged_is_a_conflict_and_names_nobody() -> None:
+    """A privileged tenant can write any pod's uid into a cgroup (facts 2.2)."""
+    one = holder(held(on_disk(ids=(CONTAINER_B,))))
+    assert (one.attribution, one.pod_uid, one.pod) == (Attribution.CONFLICT, None, None)
+
+
+@pytest.mark.parametrize("ids", [None, ()], ids=["links unknown", "no links at all"])
+def test_a_pod_without_any_log_link_proves_no_conflict(ids: tuple[str, ...] | None) -> None:
+    folder = on_disk(ids=ids) if ids is None else on_disk(containers=())
+    one = holder(held(folder))
+    assert (one.attribution, one.pod, one.container) == (Attribution.CONTAINER, "notebook-0", None)
+    assert "not checked" in one.attribution_reason
+
+
+def test_a_container_that_was_replaced_is_gone_although_its_pod_lives() -> None:
+    one = holder(held(on_disk(ids=(CONTAINER_B, CONTAINER_A))))
+    assert (one.gpu_class, one.container) == (GpuClass.POD_GONE_LIVE, "main")
+    assert "replaced" in one.reason
+
+
+def given(folder: PodOnDisk | None) -> NodeFacts:
+    known = Sample.absent("not here") if folder is None else Sample.measured((folder,))
+    return facts((gpu(),), (), allocations=(allocation(),), pods_on_disk=known)
+
+
+def test_a_device_given_to_a_pod_that_the_kubelet_has_and_without_a_process_is_said_to_be_idle() -> None:
+    (traced,) = trace_node(given(on_disk()), None, now=NOON).gpus
+    assert [finding.gpu_class for finding in traced.findings] == [GpuClass.IDLE_HOLDER]
+    assert [(one.pod, one.namespace) for one in traced.allocated_to.known() or ()] == [("notebook-0", "team")]
+
+
+@pytest.mark.parametrize("folder", [None, on_disk(kept=None), on_disk(kept=False)], ids=["unknown", "logs alone", "gone"])
+def test_a_device_given_to_a_pod_of_which_nobody_knows_that_it_lives_is_not(folder: PodOnDisk | None) -> None:
+    """The kubelet forgets an allocation only at the next one."""
+    assert trace_node(given(folder), None, now=NOON).gpus[0].findings == ()
