@@ -19,6 +19,8 @@ NAMESPACE: Final = "gpu-reclaim"
 PART_OF: Final = {"app.kubernetes.io/part-of": "gpu-reclaim"}
 UNPRIVILEGED_UID: Final = 65532
 KUBELET_DEVICE_PLUGINS: Final = "/var/lib/kubelet/device-plugins"
+POD_LOGS: Final = "/var/log/pods"
+"""Only its folders' names are read: they name pods that the API server no longer knows."""
 POLICY_FILE: Final = "/policy/policy.yaml"
 EVIDENCE_FOLDER: Final = "/evidence"
 
@@ -45,6 +47,8 @@ POD_SECURITY: Final = m.PodSecurityContext(
 NODE_POD_SECURITY: Final = m.PodSecurityContext(
     run_as_non_root=False, run_as_user=0, run_as_group=0, seccomp_profile=m.SeccompProfile(type="RuntimeDefault")
 )
+
+LOGS: Final = HostPathVolume(name="pod-logs", path=POD_LOGS, type="DirectoryOrCreate", mount_path=POD_LOGS, read_only=True)
 
 
 def mount_of(volume: Any) -> m.VolumeMount:
@@ -140,7 +144,7 @@ class Wiring:
         `timeout` also covers Pending, so a dead node ends it. There must be no retryStrategy beside it: the controller
         (4.0.5, checkTemplateTimeout) asks the retry node, which is never Pending, and a dead node would hold the run.
         """
-        shape = pod_shape(self, (KUBELET,))
+        shape = pod_shape(self, (KUBELET, LOGS))
         nvidia = [Env(name="NVIDIA_VISIBLE_DEVICES", value="all"), Env(name="NVIDIA_DRIVER_CAPABILITIES", value="utility")]
         return Container(
             name=self.step.name,
