@@ -23,11 +23,10 @@ gpu_pids() {
 pids="$(gpu_pids)"
 say began "$pids"
 for pid in $pids; do kill -TERM "$pid"; done
-tenths=0
+until_s=$(($(date +%s) + wait_s))
 left="$pids"
-while [ -n "$left" ] && [ "$tenths" -lt $((wait_s * 10)) ]; do
+while [ -n "$left" ] && [ "$(date +%s)" -lt "$until_s" ]; do
   sleep 0.2
-  tenths=$((tenths + 2))
   left="$(gpu_pids)"
 done
 if [ -n "$left" ]; then

@@ -1,0 +1,64 @@
+"""The termination experiment on the real cluster: its namespace and account as shipped, one run, its results."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from experiments.zombie.recording import WatchRecording
+from experiments.zombie.results import ScenarioResult, Word, ZombieResults
+from experiments.zombie.scenarios import Row
+from tests.cluster import scene
+from tests.cluster.lab.lab import Lab
+from tests.cluster.lab.places import CHECKOUT
+from tests.cluster.scene import Run
+
+NAMESPACE: Final = "gpu-zombie-test"
+TEMPLATE: Final = "zombie-experiment"
+IN_THIS_LAB: Final = {"backend": "simulated", "pull": "IfNotPresent"}
+"""No GPU and no registry here."""
+QUICK: Final = {"grace-s": "8", "prestop-wait-s": "4", "observe-s": "2"}
+"""Shorter waits: the order of things is under test, not the length of a grace."""
+RUN_S: Final = 420.0
+
+
+def install(lab: Lab) -> None:
+    """deploy/experiments, and the template's defaults as this cluster needs them, so that a tag can start it without arguments."""
+    lab.kubectl.apply(CHECKOUT / "deploy" / "experiments")
+    template = lab.kubectl.get("workflowtemplate", TEMPLATE, lab.namespace)
+    if template is None:
+        raise AssertionError(f"WorkflowTemplate {TEMPLATE} is not installed")
+    parameters = [
+        one | ({"value": IN_THIS_LAB[one["name"]]} if one["name"] in IN_THIS_LAB else {})
+        for one in template["spec"]["arguments"]["parameters"]
+    ]
+    patch = json.dumps({"spec": {"arguments": {"parameters": parameters}}})
+    lab.kubectl("patch", "workflowtemplate", TEMPLATE, f"--namespace={lab.namespace}", "--type=merge", f"--patch={patch}")
+
+
+def experiment(lab: Lab, **parameters: str) -> Run:
+    """Submit it as a person does, wait for its end, and hand over its evidence."""
+    given = {"node": lab.node, **QUICK, **{name.replace("_", "-"): value for name, value in parameters.items()}}
+    name = scene.submit(lab, TEMPLATE, given)
+    return Run(name, scene.finish(lab, name, within_s=RUN_S), lab.evidence / name)
+
+
+def results_of(run: Run) -> ZombieResults:
+    return run.document("results/results.json", ZombieResults)
+
+
+def result(results: ZombieResults, scenario: str) -> ScenarioResult:
+    return next(one for one in results.scenarios if one.scenario.value == scenario)
+
+
+def words(one: ScenarioResult) -> Mapping[Row, Word]:
+    return {verdict.row: verdict.measured for verdict in one.verdicts}
+
+
+def recording(run: Run, scenario: str) -> WatchRecording:
+    return run.document(f"recordings/{scenario}-watch.json", WatchRecording)
+
+
+def files_of(run: Run) -> set[str]:
+    folder: Path = run.folder
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
