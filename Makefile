@@ -35,13 +35,15 @@ lint: $(STAMP) ## ruff, mypy --strict, import contracts, rendered manifests
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m workflows.render --check
+	$(BIN)/python -m sensors.render --check
 
 format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-manifests: $(STAMP) ## render workflows/manifests from the Python
+manifests: $(STAMP) ## render workflows/manifests and sensors/manifests from the Python
 	$(BIN)/python -m workflows.render
+	$(BIN)/python -m sensors.render
 
 lock: $(STAMP) ## pin all dependencies anew, with hashes and without naming an index
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \

@@ -6,6 +6,7 @@ from typing import Final
 
 import yaml
 
+from sensors.bus import existing_bus
 from steps.contracts.files import write_atomically
 from tests.cluster.lab import settings
 from tests.cluster.lab.bases import ARGOEXEC, EVENTS
@@ -15,7 +16,7 @@ from tests.cluster.lab.gobuild import source_of
 from tests.cluster.lab.kubectl import Json, Kubectl
 from tests.cluster.lab.network import NetworkNamespace
 from tests.cluster.lab.parts import ARGO_EVENTS, ARGO_WORKFLOWS
-from tests.cluster.lab.places import EVENTS_CONFIGURATION, Places
+from tests.cluster.lab.places import CHECKOUT, EVENTS_CONFIGURATION, Places
 from tests.cluster.lab.processes import Ledger
 
 NAMESPACE: Final = "gpu-reclaim"
@@ -23,8 +24,8 @@ SERVER_ADDRESS: Final = "http://127.0.0.1:2746"
 """Of Argo's API server, in the cluster's network namespace."""
 CRDS_S: Final = 180.0
 SERVED_S: Final = 60.0
-STREAM: Final = "maxMsgs: 50000\nmaxAge: 72h\nmaxBytes: -1\nreplicas: 1\nduplicates: 300s\nretention: 0\ndiscard: 0\n"
-"""Settings of the event stream; Argo Events takes them whole or not at all."""
+RECOMMENDED: Final = CHECKOUT / "deploy" / "controller" / "workflow-controller-configmap.yaml"
+"""The controller's settings as recommended to everybody."""
 
 
 def crds(where: Places) -> list[Path]:
@@ -48,8 +49,8 @@ def _served(kubectl: Kubectl, kind: str) -> bool:
 
 
 def start_workflows(where: Places, network: NetworkNamespace, ledger: Ledger, kubectl: Kubectl) -> None:
-    """The namespace's workflow controller. It looks again at a workflow after 1 s instead of 10."""
-    kubectl.apply(_configmap("workflow-controller-configmap", {}), namespace=NAMESPACE)
+    """The namespace's workflow controller, with the recommended settings. It looks again at a workflow after 1 s instead of 10."""
+    kubectl.apply(RECOMMENDED, namespace=NAMESPACE)
     ledger.start(
         "workflow-controller",
         [
@@ -114,13 +115,7 @@ def start_events(where: Places, network: NetworkNamespace, ledger: Ledger, kubec
 
 
 def _event_bus() -> Json:
-    return {
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "EventBus",
-        "metadata": {"name": "default", "namespace": NAMESPACE},
-        "spec": {"jetstreamExotic": {"url": settings.NATS_URL, "streamConfig": STREAM}},
-    }
-
-
-def _configmap(name: str, data: Json) -> Json:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+    """As shipped for a NATS that is there already, but for its address."""
+    bus = existing_bus(replicas=1)
+    bus["spec"]["jetstreamExotic"]["url"] = settings.NATS_URL
+    return bus
