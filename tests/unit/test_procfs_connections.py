@@ -42,6 +42,33 @@ def established(tree: ProcTree) -> int | None:
     return one.established.known()
 
 
+NOBODY = "sockets: used 9\nTCP: inuse 0 orphan 0 tw 0 alloc 4 mem 0\nUDP: inuse 3 mem 0\n"
+CONNECTED = LISTENING + row(f"{POD4}:22B8", f"{USER4}:C001", "01")
+
+
+@pytest.mark.parametrize(
+    "counts", [NOBODY.replace("inuse 0", "inuse 2"), NOBODY.replace("TCP:", "XYZ:"), "sockets: used 9\nTCP:", ""]
+)
+def test_a_table_is_read_unless_its_count_says_that_it_is_empty(tmp_path: Path, counts: str) -> None:
+    tree = tree_with(tmp_path, CONNECTED)
+    (tree.root / "70" / "net" / "sockstat").write_text(counts)
+    assert established(tree) == 1
+
+
+def test_a_namespace_without_tcp_sockets_has_no_connections_and_needs_no_table(tmp_path: Path) -> None:
+    tree = tree_with(tmp_path, "", tcp6=None)
+    (tree.root / "70" / "net" / "tcp").unlink()
+    (tree.root / "70" / "net" / "sockstat").write_text(NOBODY)
+    (tree.root / "70" / "net" / "sockstat6").write_text("TCP6: inuse 0\nUDP6: inuse 1\n")
+    assert established(tree) == 0
+
+
+def test_one_protocol_without_sockets_hides_nothing_of_the_other(tmp_path: Path) -> None:
+    tree = tree_with(tmp_path, "", LISTENING6 + row(f"{V4_IN_6}{POD4}:22B8", f"{V4_IN_6}{USER4}:C001", "01"))
+    (tree.root / "70" / "net" / "sockstat").write_text(NOBODY)
+    assert established(tree) == 1
+
+
 @pytest.mark.parametrize(
     ("tcp", "tcp6", "count"),
     [

@@ -25,6 +25,15 @@ def parse_rows(content: bytes) -> list[Row]:
     return [row for line in content.decode("ascii", "replace").splitlines()[1:] if (row := _row(line)) is not None]
 
 
+def none_in_use(counts: bytes | None) -> bool:
+    """Whether a sockstat or sockstat6 file says that the namespace has no TCP socket, so that its table is empty.
+
+    False if the file is missing or cut short: then the table has to be read.
+    """
+    words = [line.split() for line in (counts or b"").splitlines() if line.startswith((b"TCP:", b"TCP6:"))]
+    return [one[1:3] for one in words] == [[b"inuse", b"0"]]
+
+
 def accepted(rows: Iterable[Row]) -> list[Row]:
     """ESTABLISHED rows whose local port somebody listens on in the same namespace: they came from elsewhere.
 
