@@ -12,7 +12,7 @@ from tests.conformance import compare
 from workflows.local import Setting, run_locally
 from workflows.local.manifest import Manifest, checked
 
-QUICK = {"timeout: 15s": "timeout: 1s"}
+QUICK = {"timeout: 60s": "timeout: 1s"}
 """On a cluster the image must start within the timeout; here a process does."""
 
 
