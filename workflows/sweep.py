@@ -95,7 +95,11 @@ def _sweep_dag() -> None:
             template="shard",
             depends="nodes.Succeeded",
             with_param="{{tasks.nodes.outputs.parameters.shards}}",
-            arguments={"shard": "{{item.shard}}", "nodes": "{{item.nodes}}"},
+            arguments={
+                "shard": "{{item.shard}}",
+                "shards": "{{tasks.nodes.outputs.parameters.count}}",
+                "nodes": "{{item.nodes}}",
+            },
         )
 
 
@@ -106,7 +110,7 @@ def _shard_dag() -> None:
     the one output `facts` does not exist and the controller (4.0.5) waits for it for ever. A second task for that case
     would not do: omitted, it takes after the failed child, and one silent node would fail the whole run.
     """
-    with DAG(name="shard", inputs=_inputs("shard", "nodes"), fail_fast=False, parallelism=NODES_AT_ONCE):
+    with DAG(name="shard", inputs=_inputs("shard", "shards", "nodes"), fail_fast=False, parallelism=NODES_AT_ONCE):
         Task(
             name="collect",
             template="collect",
@@ -123,6 +127,7 @@ def _shard_dag() -> None:
             depends="collect.Succeeded || collect.Failed || collect.Errored",
             arguments={
                 "shard": "{{inputs.parameters.shard}}",
+                "shards": "{{inputs.parameters.shards}}",
                 "nodes": "{{inputs.parameters.nodes}}",
                 "dry-run": "{{workflow.parameters.dry-run}}",
                 "facts": "{{tasks.collect.outputs.parameters}}",

@@ -11,6 +11,7 @@ STEP: Final = Step(
         In("run", "name of the run"),
         In("run-uid", "uid of the Workflow that owns the kept decisions", Form.ID),
         In("shard", "number of the shard", Form.COUNT),
+        In("shards", "how many shards this sweep has; they share the policy's cap", Form.COUNT, default="1"),
         In("dry-run", "true: nothing is stopped", Form.SWITCH, default="true"),
         In("policy", "policy file, mounted from the ConfigMap gpu-reclaim-policy", Form.PATH),
         In("cluster", "ClusterFacts of survey", Form.PATH),

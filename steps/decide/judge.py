@@ -14,6 +14,7 @@ from steps.contracts.decision import Decision, Evidence, Memory, Reason, StopOrd
 from steps.contracts.document import State
 from steps.contracts.policy import Mode, Policy
 from steps.contracts.traced import Traced
+from steps.decide.cap import part_of
 from steps.decide.cases import Case, looks_of
 from steps.decide.kinds import not_applicable_to
 from steps.decide.memory import clocks_of, is_new_policy, longest_gap_of, next_memory
@@ -33,11 +34,13 @@ GRAVITY: Final[Mapping[Verdict, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Which run judges, and whether it may act at all."""
+    """Which run judges, and whether it may act at all. shard, shards: which part of its nodes this is, of how many."""
 
     name: str
     dry_run: bool
     now: datetime
+    shard: int = 0
+    shards: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def judge(cluster: ClusterFacts, traced: Traced, memory: Memory | None, policy: 
     seen = [look.seen for look in looks]
     clocks = clocks_of(memory, seen, run.now, longest_gap_of(policy.idle_after_s))
     cases = [Case(look, clocks[look.session.owner.uid]) for look in looks]
-    capped = _apply_cap([(case, first_word(case, policy, run.now)) for case in cases], policy)
+    capped = _apply_cap([(case, first_word(case, policy, run.now)) for case in cases], policy, run)
     holding_back = _why_not_act(policy, run, is_new_policy(memory, digest, run.name))
     decisions = [_decision(case, _hold_back(said, holding_back), digest, run) for case, said in capped]
     return Judgement(
@@ -82,23 +85,30 @@ def decision_id(run: str, session: Session, digest_of_policy: str) -> str:
     return f"d-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _apply_cap(spoken: Sequence[tuple[Case, Said]], policy: Policy) -> list[tuple[Case, Said]]:
-    """Idle for longest first, then by uid: beyond the cap a reclaim is deferred to the next sweep."""
+def _apply_cap(spoken: Sequence[tuple[Case, Said]], policy: Policy, run: Run) -> list[tuple[Case, Said]]:
+    """Idle for longest first, then by uid: beyond this shard's part of the cap a reclaim is deferred to a later sweep."""
+    part = part_of(policy.max_stops_per_sweep, run.shard, run.shards, run.name)
     due = sorted(
         (case.clock.idle_since, case.look.session.owner.uid)
         for case, said in spoken
         if said.verdict is Verdict.RECLAIM and case.clock.idle_since is not None
     )
-    first = {uid for _, uid in due[: policy.max_stops_per_sweep]}
+    first = {uid for _, uid in due[:part]}
+    why = _cap_words(policy.max_stops_per_sweep, part, run.shards)
     return [
-        (case, said if said.verdict is not Verdict.RECLAIM or case.look.session.owner.uid in first else _deferred(said, policy))
+        (case, said if said.verdict is not Verdict.RECLAIM or case.look.session.owner.uid in first else _deferred(said, why))
         for case, said in spoken
     ]
 
 
-def _deferred(said: Said, policy: Policy) -> Said:
-    cap = policy.max_stops_per_sweep
-    why = f"the policy stops at most {count_of(cap, 'session')} a sweep" + (", and others were idle for longer" if cap else "")
+def _cap_words(cap: int, part: int, shards: int) -> str:
+    longer = ", and others were idle for longer" if part else ""
+    if cap == 0 or shards == 1:
+        return f"the policy stops at most {count_of(cap, 'session')} a sweep{longer}"
+    return f"the policy stops at most {count_of(cap, 'session')} a sweep, {part} of them in this one of {shards} shards{longer}"
+
+
+def _deferred(said: Said, why: str) -> Said:
     return replace(
         said,
         verdict=Verdict.DEFERRED,

@@ -8,7 +8,7 @@ from steps.contracts.cluster_facts import ClusterFacts
 from steps.contracts.decision import Decision, Decisions, Memory, Verdict
 from steps.contracts.declaration import Inputs
 from steps.contracts.document import Origin, Stamp
-from steps.contracts.errors import Exit, SourceUnavailable
+from steps.contracts.errors import BadInput, Exit, SourceUnavailable
 from steps.contracts.files import read_limited
 from steps.contracts.ports import Outside
 from steps.contracts.traced import Traced
@@ -23,12 +23,16 @@ def run(inputs: Inputs, outside: Outside) -> Exit:
     """Judge the shard and write decisions and orders.
 
     The memory is saved before a decision is kept and before an order is written: whoever lost the race for it orders
-    nothing. Raises BadInput (broken policy or document) and SourceUnavailable (API, or another sweep judged the shard).
+    nothing. Raises BadInput (broken policy or document, no such shard) and SourceUnavailable (API, or another sweep judged the
+    shard).
     """
     path = inputs.path("policy")
     policy = parse_policy(read_limited(path, MAX_POLICY_BYTES), str(path))
     cluster, traced = inputs.document("cluster", ClusterFacts), inputs.document("traced", Traced)
-    shard, this_run = inputs.count("shard"), Run(inputs.text("run"), inputs.switch("dry-run"), outside.clock.now())
+    shard, shards = inputs.count("shard"), inputs.count("shards")
+    if shard >= shards:
+        raise BadInput(f"--shard={shard} of --shards={shards} does not exist; shards are numbered from 0")
+    this_run = Run(inputs.text("run"), inputs.switch("dry-run"), outside.clock.now(), shard, shards)
     before, version = outside.memory().load(shard)
     judgement = judge(cluster, traced, before, policy, this_run)
     _remember(outside, shard, judgement.memory, version)

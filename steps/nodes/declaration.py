@@ -8,5 +8,8 @@ STEP: Final = Step(
     name="nodes",
     help="list the GPU nodes, in shards small enough for one Argo argument",
     inputs=(In("shard-size", "nodes a shard", Form.COUNT, default="10"),),
-    outputs=(Out("shards", 'JSON list of {"shard": number, "nodes": [names]}'),),
+    outputs=(
+        Out("shards", 'JSON list of {"shard": number, "nodes": [names]}'),
+        Out("count", "how many shards there are"),
+    ),
 )

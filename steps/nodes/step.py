@@ -15,7 +15,7 @@ MADE_BY: Final = "nodes"
 
 
 def run(inputs: Inputs, outside: Outside) -> Exit:
-    """Write the shards. Raises BadInput for a shard size of 0, and when the list itself does not fit into an argument."""
+    """Write the shards and their number. Raises BadInput for a shard size of 0, and when the list does not fit into an argument."""
     size = inputs.count("shard-size")
     if size < 1:
         raise BadInput("--shard-size got 0; give at least 1 node a shard, for example 10")
@@ -28,6 +28,7 @@ def run(inputs: Inputs, outside: Outside) -> Exit:
             "sweep one pool of nodes at a time"
         )
     inputs.put("shards", written)
+    inputs.put("count", str(len(shards)).encode())
     not_ready = [node.name for node in nodes if not node.ready]
     log_for(MADE_BY).info("nodes.listed", nodes=len(nodes), shards=len(shards), not_ready=not_ready)
     return Exit.DONE

@@ -180,6 +180,8 @@ class Sweep:
     dry_run: bool = False
     run: str = "sweep-2"
     now: datetime = NOON
+    shard: int = 0
+    shards: int = 1
 
     def remembered(self) -> Memory:
         """The memory of an earlier sweep under the same policy, which saw every session idle."""
@@ -199,9 +201,8 @@ class Sweep:
             stamp=stamp(), nodes=names, pods=tuple(self.pods), sessions=tuple(self.sessions), waiters=tuple(self.waiters)
         )
         traced = Traced(stamp=stamp(), nodes=tuple(self.nodes))
-        return judge(
-            cluster, traced, None if lost_memory else self.remembered(), self.policy, Run(self.run, self.dry_run, self.now)
-        )
+        run = Run(self.run, self.dry_run, self.now, self.shard, self.shards)
+        return judge(cluster, traced, None if lost_memory else self.remembered(), self.policy, run)
 
     def decision(self) -> Decision:
         (decision,) = self.judge().decisions

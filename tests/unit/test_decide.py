@@ -201,6 +201,14 @@ def test_the_cap_defers_all_but_those_idle_for_longest() -> None:
     assert verdicts == {"b": (Verdict.RECLAIM, Reason.IDLE, True), "a": deferred, "c": deferred}
 
 
+def test_the_shards_of_one_sweep_share_the_cap_and_the_one_without_a_part_defers() -> None:
+    decisions = [Sweep(shard=shard, shards=2).decision() for shard in range(2)]
+    assert sorted(decision.verdict.value for decision in decisions) == ["deferred", "reclaim"]
+    (deferred,) = [decision for decision in decisions if decision.verdict is Verdict.DEFERRED]
+    assert "the policy stops at most 1 session a sweep, 0 of them in this one of 2 shards" in deferred.sentence
+    assert not deferred.acts
+
+
 def test_a_cap_of_zero_stops_nobody() -> None:
     decision = with_policy(max_stops_per_sweep=0).decision()
     assert (decision.verdict, decision.acts) == (Verdict.DEFERRED, False)

@@ -20,7 +20,7 @@ from tests.unit.outside_double import FakeMemory, FakeOutside
 POLICY = b"mode: act\nnamespaces: [team]\nidle_after_s: 1800\nminimum_age_s: 1800\n"
 
 
-def inputs(folder: Path, sweep: Sweep | None = None, *, policy: bytes = POLICY, dry_run: str = "false") -> Inputs:
+def inputs(folder: Path, sweep: Sweep | None = None, *, policy: bytes = POLICY, dry_run: str = "false", shard: str = "0") -> Inputs:
     sweep = sweep or Sweep()
     names = tuple(one.node for one in sweep.nodes)
     cluster = ClusterFacts(stamp=stamp(), nodes=names, pods=tuple(sweep.pods), sessions=tuple(sweep.sessions), waiters=())
@@ -30,7 +30,7 @@ def inputs(folder: Path, sweep: Sweep | None = None, *, policy: bytes = POLICY, 
     values = {
         "run": "sweep-2",
         "run-uid": "1111-2222",
-        "shard": "0",
+        "shard": shard,
         "dry-run": dry_run,
         "policy": str(folder / "policy.yaml"),
         "cluster": str(folder / "cluster.json"),
@@ -101,6 +101,11 @@ def test_a_broken_policy_stops_the_step_before_anything_is_remembered(tmp_path: 
     with pytest.raises(BadInput, match=r"policy\.yaml line 1: mode is 'maybe'"):
         run(inputs(tmp_path, policy=b"mode: maybe\nnamespaces: []\n"), outside)
     assert outside.memory_store.version == 7
+
+
+def test_a_shard_that_the_sweep_does_not_have_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="--shard=1 of --shards=1 does not exist"):
+        run(inputs(tmp_path, shard="1"), outside_that_saw_it_idle())
 
 
 def test_equal_inputs_give_equal_bytes(tmp_path: Path) -> None:

@@ -47,12 +47,13 @@ def with_nodes(number: int, name_length: int = 4) -> ApiDouble:
 def test_nodes_writes_a_json_list_of_shards(tmp_path: Path) -> None:
     assert list_nodes(inputs(NODES, tmp_path, shard_size="2"), outside(with_nodes(3))) is Exit.DONE
     shards = msgspec.json.decode((tmp_path / "shards").read_bytes())
+    assert (tmp_path / "count").read_text() == "2"
     assert shards == [{"shard": 0, "nodes": ["0000", "0001"]}, {"shard": 1, "nodes": ["0002"]}]
 
 
 def test_a_cluster_without_gpus_gives_an_empty_list_and_is_no_error(tmp_path: Path) -> None:
     assert list_nodes(inputs(NODES, tmp_path), outside(ApiDouble())) is Exit.DONE
-    assert (tmp_path / "shards").read_text() == "[]"
+    assert ((tmp_path / "shards").read_text(), (tmp_path / "count").read_text()) == ("[]", "0")
 
 
 def test_a_shard_size_of_zero_is_bad_input(tmp_path: Path) -> None:
