@@ -16,7 +16,7 @@ from steps.contracts.ports import Outside
 from steps.registry import STEPS, function_of
 
 SIMULATOR_VARIABLE = "GPU_RECLAIM_SIMULATOR"
-"""Path of a simulator's state file; set by the local runner. Unset means the real outside."""
+"""Path of a simulator's state file; set by the local runner. Unset means the real outside; empty is refused."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = _parser().parse_args(argv)
         return int(arguments.handler(arguments))
     except ReclaimError as error:
-        print(f"gpu-reclaim: {error}", file=sys.stderr)
+        print(f"gpu-reclaim: {_printable(str(error))}", file=sys.stderr)
         return int(error.exit_code)
     except KeyboardInterrupt:
         print("gpu-reclaim: interrupted; nothing half written is left, run it again", file=sys.stderr)
@@ -33,6 +33,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Exit.COULD_NOT)
+
+
+def _printable(sentence: str) -> str:
+    """One line for a terminal or a log. It may quote foreign text, so what does not print is shown as its code."""
+    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in sentence)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -77,6 +82,8 @@ def outside() -> Outside:
         from steps.adapters.outside import RealOutside  # noqa: PLC0415
 
         return RealOutside(os.environ)
+    if not state:
+        raise BadInput(f"{SIMULATOR_VARIABLE} is empty; a local run needs --simulator STATE and never touches a real cluster")
     try:
         from sim.outside import SimulatedOutside  # noqa: PLC0415
     except ModuleNotFoundError as error:

@@ -21,6 +21,8 @@ POLICY_CONFIG_MAP: Final = "gpu-reclaim-policy"
 RUNS_VARIABLE: Final = "GPU_RECLAIM_RUNS_DIR"
 """Where the simulated run reader finds `<run>.json` and `<run>/<pod>.<container>.log`."""
 SIMULATOR_VARIABLE: Final = "GPU_RECLAIM_SIMULATOR"
+NO_SIMULATOR: Final = ""
+"""Makes a step refuse to look outside: a local run must not reach the cluster of the person's kubeconfig."""
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", outside: Callable[[], Outside]) -> None:
@@ -82,7 +84,7 @@ def run_manifest(
     except ModuleNotFoundError as error:
         raise BadInput("this installation holds no workflows; run from a checkout of gpu-reclaim") from error
     loaded = local.load(manifest)
-    environment = {**os.environ, RUNS_VARIABLE: str(runs.resolve())}
+    environment = {SIMULATOR_VARIABLE: NO_SIMULATOR, **os.environ, RUNS_VARIABLE: str(runs.resolve())}
     if simulator is not None:
         environment[SIMULATOR_VARIABLE] = str(simulator.resolve())
     setting = local.Setting(

@@ -1,8 +1,10 @@
 """`gpu-reclaim run --local`: what a person sees, and what is left after an interruption."""
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +16,7 @@ import yaml
 
 from steps.cli import main
 from tests.conformance import compare
+from workflows import MANIFESTS
 
 SLOW = {
     "apiVersion": "argoproj.io/v1alpha1",
@@ -114,6 +117,37 @@ def test_a_run_whose_name_is_no_name_is_refused_and_nothing_outside_is_emptied(
     assert main(["run", str(manifest), *flags(tmp_path), f"--runs={tmp_path / 'runs'}", f"--name={given}"]) == 2
     assert "cannot be called" in capsys.readouterr().err
     assert kept.read_text(encoding="utf-8") == "four years"
+
+
+def test_a_local_run_without_a_simulator_never_reaches_the_cluster_of_the_kubeconfig(tmp_path: Path) -> None:
+    """Its facts are this machine's: judged and acted on with a person's rights they would be about another world."""
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
+        kubeconfig = tmp_path / "kubeconfig"
+        cluster = {"name": "real", "cluster": {"server": f"http://127.0.0.1:{server.getsockname()[1]}"}}
+        context = {"name": "real", "context": {"cluster": "real", "user": "me"}}
+        config = {"apiVersion": "v1", "kind": "Config", "current-context": "real", "clusters": [cluster], "contexts": [context]}
+        kubeconfig.write_text(yaml.safe_dump({**config, "users": [{"name": "me", "user": {}}]}), encoding="utf-8")
+        command = [sys.executable, "-m", "steps.cli", "run", str(MANIFESTS / "sweep.yaml"), *flags(tmp_path), "--name=r1"]
+        environment = {name: value for name, value in os.environ.items() if name != "GPU_RECLAIM_SIMULATOR"}
+        ran = subprocess.run(
+            command, env={**environment, "KUBECONFIG": str(kubeconfig)}, check=False, capture_output=True, timeout=60
+        )
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert ran.returncode == 1
+    (log,) = (tmp_path / "evidence.runs/r1").glob("r1-nodes-*.log")
+    assert "never touches a real cluster" in log.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J", "a\nb", "\u202e"])
+def test_foreign_text_in_a_refusal_is_shown_as_its_code(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "parcels").write_text(json.dumps([{"parcel": "gzip+base64", "holds": text, "data": ""}]), encoding="utf-8")
+    argv = ['--nodes=["a"]', f"--facts={tmp_path / 'parcels'}", f"--cluster={tmp_path / 'c'}", f"--traced-to={tmp_path / 't'}"]
+    assert main(["step", "trace", *argv]) == 2
+    shown = capsys.readouterr().err
+    assert shown.rstrip("\n").isprintable()
+    assert "holds a" in shown
 
 
 def _wait_for(condition: Callable[[], bool], limit_s: float = 20) -> None:
