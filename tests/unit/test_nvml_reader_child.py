@@ -1,5 +1,6 @@
 """NVML behind a deadline: whatever the child does, the reader answers."""
 
+import errno
 import os
 import signal
 import time
@@ -64,6 +65,20 @@ def test_the_child_has_nothing_open_of_what_its_parent_has(tmp_path: Path) -> No
 def open_files() -> list[str]:
     """What this process has open; the folder that is listed here is closed again before it is asked for."""
     return [str(entry.readlink()) for entry in list(Path("/proc/self/fd").iterdir()) if os.path.lexists(entry)]
+
+
+def test_where_no_process_can_be_started_the_gpus_are_unknown_and_nothing_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod at its limit of processes: the look goes on, and says what is missing."""
+
+    def full() -> int:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    before = open_files()
+    monkeypatch.setattr(os, "fork", full)
+    gpus = NvmlReader().read().gpus
+    assert (gpus.value, gpus.state) == (None, State.ERROR)
+    assert "could not be started" in (gpus.reason or "")
+    assert open_files() == before
 
 
 def die() -> bytes:

@@ -35,10 +35,16 @@ class Ended(NamedTuple):
 
 
 def start(work: Callable[[], bytes]) -> Child:
-    """Run `work` in a child; what it returns is the child's output, what it raises its errors."""
+    """Run `work` in a child; what it returns is the child's output, what it raises its errors. Raises OSError, with nothing left
+    open, if there is no room for another process."""
     output, its_output = os.pipe()
     errors, its_errors = os.pipe()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        for pipe in (output, its_output, errors, its_errors):
+            os.close(pipe)
+        raise
     if pid == 0:
         _be_the_child(work, its_output, its_errors)
     os.close(its_output)

@@ -31,13 +31,16 @@ class NvmlReader:
         self._stuck: Child | None = None
 
     def read(self) -> GpuReading:
-        """One look. If NVML does not answer in time, or the child dies, `gpus` is an error with a sentence."""
+        """One look. If NVML does not answer in time, or the child dies or cannot be started, `gpus` is an error with a sentence."""
         if self._stuck is not None and not has_ended(self._stuck):
             return _failed(
                 f"NVML still hangs: process {self._stuck.pid} is stuck in the driver and cannot be killed; reboot the node"
             )
         self._stuck = None
-        child = start(self._ask)
+        try:
+            child = start(self._ask)
+        except OSError as error:
+            return _failed(f"the process that asks NVML could not be started: {error}")
         try:
             ended = wait(child, self._deadline_s)
         except BaseException:
