@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from steps.adapters.kubernetes.api import Api
+    from steps.adapters.kubernetes.installation import KubernetesInstallation
     from steps.contracts import ports
 
 NAMESPACE_VARIABLE: Final = "GPU_RECLAIM_NAMESPACE"
@@ -97,6 +98,12 @@ class RealOutside:
         from steps.adapters.kubernetes.runs import ArgoRuns
 
         return ArgoRuns(self._api, self._namespace)
+
+    def installation(self) -> KubernetesInstallation:
+        """For doctor; no step asks for it, so it is no part of ports.Outside."""
+        from steps.adapters.kubernetes.installation import KubernetesInstallation
+
+        return KubernetesInstallation(self._api, self._namespace, self.clock)
 
     @cached_property
     def _api(self) -> Api:

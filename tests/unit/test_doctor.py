@@ -1,0 +1,258 @@
+"""doctor: each thing an installation must have, taken away; who is as good as root on the nodes; and what could not be read."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from steps.adapters.kubernetes.installation import KubernetesInstallation
+from steps.commands import doctor
+from steps.contracts.document import Origin, Sample, Stamp
+from steps.contracts.errors import BadInput, Exit
+from steps.contracts.installation import Admission, Grant, Installation
+from steps.contracts.ports import GpuNode
+from steps.doctor.checks import examine
+from steps.doctor.finding import Finding, Standing
+from tests.unit.api_double import NOON, ApiDouble, FakeClock, forbidden
+from tests.unit.outside_double import FakeOutside
+
+OWN = "gpu-reclaim"
+SHIPPED = Path(__file__).parents[2] / "deploy" / "admission" / "workflows.yaml"
+CONTROLLER = Grant(subject="ServiceAccount argo/argo", right="create pods", through="argo -> Role argo")
+POLICY = "mode: observe\nnamespaces: []\nidle_after_s: 3600\nminimum_age_s: 1800\n"
+
+
+def installed(**changes: Any) -> Installation:
+    """An installation with nothing to complain about; a change that is no Sample becomes a measured one."""
+    given: dict[str, Any] = {
+        "kubernetes": "v1.34.4",
+        "kinds": ("workflows", "workflowtemplates", "cronworkflows", "workflowtaskresults", "eventbus", "eventsources", "sensors"),
+        "controllers": ("quay.io/argoproj/argo-events:v1.9.11", "quay.io/argoproj/workflow-controller:v4.1.2"),
+        "admission": Admission(present=True, denies=True, chosen=True),
+        "enforced": "privileged",
+        "accounts": ("archivist", "eventsource", "executor", "probe", "reader", "stopper", "submitter", "trigger"),
+        "executor_token": True,
+        "pod_makers": (CONTROLLER,),
+        "probe_grants": (),
+        "nodes": (GpuNode(name="node-a", gpus=8, ready=True),),
+        "runtime_class": True,
+        "templates": ("release-check", "sweep"),
+        "clocks": ("Sensor tick",),
+        "claim": "Bound",
+        "policy": POLICY,
+        **changes,
+    }
+    readings: dict[str, Any] = {
+        name: value if isinstance(value, Sample) else Sample.measured(value) for name, value in given.items()
+    }
+    return Installation(stamp=Stamp(made_by="test", made_at=NOON, origin=Origin.REAL), namespace=OWN, **readings)
+
+
+def complaints(seen: Installation) -> list[Finding]:
+    return [finding for finding in examine(seen) if finding.standing in (Standing.PROBLEM, Standing.UNKNOWN)]
+
+
+def test_an_ordinary_installation_gives_no_complaint() -> None:
+    assert complaints(installed()) == []
+
+
+def grant(subject: str) -> Grant:
+    return Grant(subject=subject, right="create pods", through="broad -> ClusterRole edit")
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"kubernetes": "v1.29.9"}, "1.31 or newer"),
+        ({"kinds": ("workflows", "workflowtemplates", "cronworkflows")}, "Argo Workflows"),
+        ({"kinds": ("workflows", "workflowtemplates", "cronworkflows", "workflowtaskresults")}, "Argo Events 1.9.11"),
+        ({"controllers": ("x/workflow-controller:v4.0.5", "x/argo-events:v1.9.11")}, "4.1.2"),
+        ({"controllers": ("x/workflow-controller:v4.1.1", "x/argo-events:v1.9.11")}, "4.1.2"),
+        ({"controllers": ("x/argo-events:v1.9.11",)}, "docs/events.md"),
+        ({"controllers": ("x/workflow-controller:latest", "x/argo-events:v1.9.11")}, "which version"),
+        ({"admission": Admission(present=False, denies=False, chosen=False)}, "deploy/admission"),
+        ({"admission": Admission(present=True, denies=False, chosen=False)}, "deploy/admission"),
+        ({"admission": Admission(present=True, denies=True, chosen=False)}, "namespace"),
+        ({"pod_makers": (grant("ServiceAccount gpu-reclaim/stopper"),)}, "take that binding away"),
+        ({"pod_makers": (grant("ServiceAccount gpu-reclaim/default"),)}, "take that binding away"),
+        ({"pod_makers": (grant("Group system:serviceaccounts:gpu-reclaim"),)}, "take that binding away"),
+        ({"pod_makers": ()}, "controller"),
+        ({"enforced": "restricted"}, "deploy/overlays"),
+        ({"accounts": ("reader",)}, "deploy/overlays"),
+        ({"accounts": ("archivist", "executor", "probe", "reader", "stopper", "submitter")}, "deploy/events"),
+        ({"executor_token": False}, "delete the Secret"),
+        ({"executor_token": Sample.absent("there is no secrets/x")}, "deploy/overlays"),
+        ({"probe_grants": (grant("ServiceAccount gpu-reclaim/probe"),)}, "take those bindings away"),
+        ({"runtime_class": False}, "toolkit"),
+        ({"nodes": ()}, "device plugin"),
+        ({"templates": ("sweep",)}, "deploy/overlays"),
+        ({"clocks": ()}, "choose one"),
+        ({"clocks": ("CronWorkflow sweep", "Sensor tick")}, "keep one"),
+        ({"claim": Sample.absent("there is none")}, "deploy/overlays"),
+        ({"policy": "mode: perhaps\n"}, "correct it"),
+        ({"policy": Sample.absent("there is none")}, "deploy/policy"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_remedy(change: dict[str, Any], word: str) -> None:
+    (finding,) = complaints(installed(**change))
+    assert finding.remedy is not None
+    assert word in finding.remedy
+
+
+@pytest.mark.parametrize("name", [field.name for field in msgspec.structs.fields(Installation)[3:]])
+def test_what_could_not_be_read_is_unknown_and_not_well(name: str) -> None:
+    found = examine(installed(**{name: Sample.error("forbidden")}))
+    assert [finding.standing for finding in found if "forbidden" in finding.sentence] == [Standing.UNKNOWN]
+
+
+@pytest.mark.parametrize("version", ["v1.37.0", "v1.30.2"])
+def test_an_untested_version_is_a_note(version: str) -> None:
+    notes = [finding.sentence for finding in examine(installed(kubernetes=version)) if finding.standing is Standing.NOTE]
+    assert any(version in sentence for sentence in notes)
+
+
+ROLES = "/apis/rbac.authorization.k8s.io/v1"
+
+
+def rule(group: str, resource: str, *verbs: str, names: list[str] | None = None) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs), **({"resourceNames": names} if names else {})}
+
+
+def bound(api: ApiDouble, subject: dict[str, str], *rules: dict[str, Any], cluster: bool = False) -> None:
+    place = ROLES if cluster else f"{ROLES}/namespaces/{OWN}"
+    kind = "ClusterRole" if cluster else "Role"
+    plural = "cluster" if cluster else ""
+    api.put(f"{place}/{plural}roles/some", {"rules": list(rules)})
+    api.put(f"{place}/{plural}rolebindings/some", {"roleRef": {"kind": kind, "name": "some"}, "subjects": [subject]})
+
+
+def makers(api: ApiDouble) -> list[str]:
+    found = KubernetesInstallation(api, OWN, FakeClock()).read().pod_makers.known()
+    return [f"{one.subject}: {one.right}" for one in found or ()]
+
+
+ALICE = {"kind": "User", "name": "alice"}
+
+
+@pytest.mark.parametrize(
+    ("granted", "right"),
+    [
+        (rule("", "pods", "create"), "create pods"),
+        (rule("*", "*", "*"), None),
+        (rule("apps", "deployments", "patch", names=["web"]), "patch deployments"),
+        (rule("", "pods/exec", "create"), "create pods/exec"),
+        (rule("argoproj.io", "workflowtemplates", "update"), "update workflowtemplates"),
+    ],
+)
+def test_every_way_to_a_pod_of_ones_own_is_found(granted: dict[str, Any], right: str | None) -> None:
+    for cluster in (False, True):
+        api = ApiDouble()
+        bound(api, ALICE, granted, cluster=cluster)
+        (found,) = makers(api)
+        assert found.startswith("User alice: ")
+        assert right is None or found == f"User alice: {right}"
+
+
+@pytest.mark.parametrize(
+    "granted",
+    [rule("", "pods", "get", "list"), rule("argoproj.io", "workflows", "create"), rule("", "pods", "create", names=["one"])],
+)
+def test_what_makes_no_pod_is_not_named(granted: dict[str, Any]) -> None:
+    api = ApiDouble()
+    bound(api, ALICE, granted)
+    assert makers(api) == []
+
+
+def test_the_clusters_own_controllers_are_left_out_and_broad_groups_are_not() -> None:
+    api = ApiDouble()
+    own = {"kind": "ServiceAccount", "name": "job-controller", "namespace": "kube-system"}
+    for number, subject in enumerate(
+        (own, {"kind": "Group", "name": "system:masters"}, {"kind": "Group", "name": "system:authenticated"})
+    ):
+        api.put(f"{ROLES}/clusterroles/r{number}", {"rules": [rule("", "pods", "create")]})
+        reference = {"roleRef": {"kind": "ClusterRole", "name": f"r{number}"}, "subjects": [subject]}
+        api.put(f"{ROLES}/clusterrolebindings/r{number}", reference)
+    assert makers(api) == ["Group system:authenticated: create pods"]
+
+
+def test_a_server_that_forbids_a_list_leaves_it_unknown_with_its_words() -> None:
+    api = ApiDouble(faults=[forbidden("list", f"{ROLES}/clusterroles")])
+    seen = KubernetesInstallation(api, OWN, FakeClock()).read()
+    assert (seen.pod_makers.known(), seen.pod_makers.reason) == (None, "is forbidden")
+
+
+def test_a_missing_object_is_told_from_one_that_may_not_be_read() -> None:
+    missing = KubernetesInstallation(ApiDouble(), OWN, FakeClock()).read()
+    hidden = KubernetesInstallation(ApiDouble(faults=[forbidden("get", ".*/configmaps/.*")]), OWN, FakeClock()).read()
+    assert (missing.policy.state.value, hidden.policy.state.value) == ("absent", "error")
+
+
+def test_the_binding_that_is_shipped_is_recognised() -> None:
+    api = ApiDouble()
+    prefix = "/apis/admissionregistration.k8s.io/v1"
+    policy, binding = yaml.safe_load_all(SHIPPED.read_text(encoding="utf-8"))
+    api.put(f"{prefix}/validatingadmissionpolicies/gpu-reclaim-workflows", policy)
+    api.put(f"{prefix}/validatingadmissionpolicybindings/gpu-reclaim-workflows", binding)
+    seen = KubernetesInstallation(api, OWN, FakeClock()).read()
+    assert seen.admission.known() == Admission(present=True, denies=True, chosen=True)
+    other = KubernetesInstallation(api, "elsewhere", FakeClock()).read()
+    assert other.admission.known() == Admission(present=True, denies=True, chosen=False)
+
+
+class Examined(FakeOutside):
+    """An outside with an installation of the test's making."""
+
+    seen: Installation
+
+    def installation(self) -> doctor.InstallationReader:
+        return Reader(self.seen)
+
+
+class Reader:
+    def __init__(self, seen: Installation) -> None:
+        self._seen = seen
+
+    def read(self) -> Installation:
+        return self._seen
+
+
+def told(seen: Installation, *argv: str) -> Exit:
+    outside = Examined()
+    outside.seen = seen
+    parser = argparse.ArgumentParser()
+    doctor.add(parser.add_subparsers(), lambda: outside)
+    arguments = parser.parse_args(["doctor", *argv])
+    handler: Callable[[argparse.Namespace], Exit] = arguments.handler
+    return handler(arguments)
+
+
+@pytest.mark.parametrize(
+    ("seen", "done"),
+    [
+        (installed(), Exit.DONE),
+        (installed(runtime_class=False), Exit.FOUND_PROBLEMS),
+        (installed(runtime_class=False, nodes=Sample.error("forbidden")), Exit.FOUND_PROBLEMS),
+        (installed(nodes=Sample.error("forbidden")), Exit.COULD_NOT),
+    ],
+)
+def test_the_exit_code_says_whether_all_is_well(seen: Installation, done: Exit, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(seen) is done
+    assert told(seen, "--output=json") is done
+    assert capsys.readouterr().out.startswith("ok       Kubernetes: v1.34.4\n")
+
+
+def test_foreign_names_do_not_reach_the_terminal_raw(capsys: pytest.CaptureFixture[str]) -> None:
+    told(installed(pod_makers=(grant("User \x1b[31malice"),)))
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_a_simulated_cluster_has_no_installation() -> None:
+    parser = argparse.ArgumentParser()
+    doctor.add(parser.add_subparsers(), FakeOutside)
+    arguments = parser.parse_args(["doctor"])
+    with pytest.raises(BadInput, match="simulator"):
+        arguments.handler(arguments)
