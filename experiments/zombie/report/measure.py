@@ -192,7 +192,9 @@ def _words(within: Interval | None) -> str:
     """An interval as a person reads it."""
     if within is None:
         return "at an unknown time"
-    return f"between {within.after_s:.1f} and {within.by_s:.1f} s"
+    if within.after_s < 0.005:
+        return f"within {within.by_s:.2f} s"
+    return f"between {within.after_s:.2f} and {within.by_s:.2f} s"
 
 
 def _seconds(moment: datetime, since: datetime) -> float:

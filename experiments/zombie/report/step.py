@@ -8,6 +8,8 @@ import msgspec
 from experiments.zombie.ports import ZombieOutside
 from experiments.zombie.report.assemble import recorded, results, summary
 from experiments.zombie.report.files import Recorded, comparison, scenario_files
+from experiments.zombie.report.html import render
+from experiments.zombie.report.view import view
 from steps.contracts.declaration import Inputs
 from steps.contracts.document import Document, Stamp, encode
 from steps.contracts.errors import Exit
@@ -15,6 +17,7 @@ from steps.contracts.files import write_atomically
 from steps.logs import log_for
 
 CHECKSUMS: Final = "SHA256SUMS"
+REPORT: Final = "report.html"
 
 
 def run(inputs: Inputs, outside: ZombieOutside) -> Exit:
@@ -24,15 +27,17 @@ def run(inputs: Inputs, outside: ZombieOutside) -> Exit:
     stamp = Stamp(made_by="zombie-report", made_at=outside.base.clock.now(), origin=outside.base.origin)
     done = results(record, found, inputs.text("tag"), inputs.text("commit"), stamp)
     folder = inputs.path("evidence") / record.run
+    said = summary(done, REPORT)
     texts = {
         **{f"recordings/{name}": data for one in found for name, data in _recordings(one).items()},
         **{name: text.encode() for name, text in scenario_files(found, done.scenarios).items()},
         "results/comparison.md": comparison(done).encode(),
         "results/results.json": _readable(done),
         "run.json": _readable(record),
+        "summary.json": _readable(said),
     }
-    said = summary(done, "report.html")
-    texts["summary.json"] = _readable(said)
+    vouched = [(name, hashlib.sha256(data).hexdigest()) for name, data in sorted(texts.items())]
+    texts[REPORT] = render(view(done, found), vouched).encode()
     for name, data in texts.items():
         write_atomically(folder / name, data)
     sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(texts.items()))

@@ -43,9 +43,9 @@ class Track:
         return [one for one in mine if one.name != PAUSE]
 
     def between(self, since: datetime | None, until: datetime | None) -> list[Stretch]:
-        """Stretches that reach into the interval."""
+        """Stretches that reach into the interval; one that begins with its end belongs to what comes after."""
         return [
-            one for one in self.stretches if (since is None or one.last_at >= since) and (until is None or one.first_at <= until)
+            one for one in self.stretches if (since is None or one.last_at >= since) and (until is None or one.first_at < until)
         ]
 
     def used(self, stretch: Stretch) -> int | None:
