@@ -15,6 +15,7 @@ from steps.contracts.files import write_atomically
 from tests.cluster.lab.dockerfiles import OwnImage, content_hash
 from tests.cluster.lab.errors import LabError
 from tests.cluster.lab.gobuild import is_built
+from tests.cluster.lab.imagestore import store_of, take_over
 from tests.cluster.lab.kubectl import Kubectl
 from tests.cluster.lab.lab import require_mark
 from tests.cluster.lab.locks import alone
@@ -183,3 +184,19 @@ def test_two_programs_do_not_start_a_cluster_at_once(tmp_path: Path) -> None:
 def test_a_namespace_name_that_is_a_path_or_a_flag_is_refused(name: str) -> None:
     with pytest.raises(LabError, match="no name for a network namespace"):
         NetworkNamespace(name)
+
+
+def test_an_image_store_that_was_left_clean_is_kept_once(tmp_path: Path) -> None:
+    where = Places(tmp_path)
+    write_atomically(store_of(where) / "images", b"layers")
+    write_atomically(store_of(where) / "left-clean", b"")
+    take_over(where)
+    assert (store_of(where) / "images").is_file()
+    take_over(where)
+    assert not (store_of(where) / "images").exists(), "its containerd did not end in order, so it may name containers that are gone"
+
+
+def test_an_ended_child_leaves_no_zombie(ledger: Ledger) -> None:
+    process = ledger.start("sleeper", SLEEPER)
+    end([process])
+    assert not Path(f"/proc/{process.pid}").exists()

@@ -1,5 +1,6 @@
 """Argo Workflows and Argo Events as host processes beside the cluster, with their full CRDs from their own modules."""
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -40,6 +41,11 @@ def crds(where: Places) -> list[Path]:
 def create_crds(where: Places, kubectl: Kubectl) -> None:
     """Create, not apply: the cluster is new, and the server's bookkeeping for apply costs seconds on objects of a megabyte."""
     kubectl("create", "--validate=ignore", *(f"--filename={path}" for path in crds(where)), timeout_s=CRDS_S)
+    wait_for_kinds(kubectl)
+
+
+def wait_for_kinds(kubectl: Kubectl) -> None:
+    """Until the API serves what the controllers and this program ask for."""
     for kind in ("workflows.argoproj.io", "workflowtemplates.argoproj.io", "eventbus.argoproj.io"):
         kubectl.wait(f"the API serves {kind}", partial(_served, kubectl, kind), within_s=SERVED_S)
 
@@ -67,7 +73,7 @@ def start_workflows(where: Places, network: NetworkNamespace, ledger: Ledger, ku
 
 
 def start_server(where: Places, network: NetworkNamespace, ledger: Ledger) -> None:
-    """Argo's API server without the web page, at SERVER_ADDRESS; returns when it listens."""
+    """Argo's API server without the web page, at SERVER_ADDRESS; returns when it answers."""
     ledger.start(
         "argo-server",
         [
@@ -81,8 +87,9 @@ def start_server(where: Places, network: NetworkNamespace, ledger: Ledger) -> No
             "--secure=false",
         ],
     )
-    check = [*network.inside(), "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/2746"]
-    ledger.wait("argo-server", "Argo's API server listens", lambda: ran(check, timeout_s=10).returncode == 0, within_s=SERVED_S)
+    look = f"import urllib.request; urllib.request.urlopen('{SERVER_ADDRESS}/api/v1/version', timeout=5)"
+    check = [*network.inside(), sys.executable, "-c", look]
+    ledger.wait("argo-server", "Argo's API server answers", lambda: ran(check, timeout_s=20).returncode == 0, within_s=SERVED_S)
 
 
 def start_events(where: Places, network: NetworkNamespace, ledger: Ledger, kubectl: Kubectl) -> None:

@@ -29,9 +29,13 @@ def kubeconfig(where: Places, user: str) -> Path:
     return where.run / f"{user}.kubeconfig"
 
 
+def etcd_folder(where: Places) -> Path:
+    return where.run / "etcd"
+
+
 def start_api(where: Places, network: NetworkNamespace, ledger: Ledger) -> None:
     """etcd without fsync (the state is thrown away) and the API server; does not wait for them."""
-    keys, data = certificates(where), where.run / "etcd"
+    keys, data = certificates(where), etcd_folder(where)
     listening = [
         f"--listen-client-urls={ETCD_CLIENTS}",
         f"--advertise-client-urls={ETCD_CLIENTS}",

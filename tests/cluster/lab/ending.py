@@ -9,6 +9,7 @@ from typing import Final
 
 from tests.cluster.lab.commands import output_of
 from tests.cluster.lab.errors import LabError
+from tests.cluster.lab.imagestore import forget_containers
 from tests.cluster.lab.network import NetworkNamespace
 from tests.cluster.lab.node import socket_of
 from tests.cluster.lab.places import DEVICE_PLUGINS, Places
@@ -25,6 +26,8 @@ def end_cluster(where: Places, network: NetworkNamespace) -> None:
     end(process for process in recorded if process.name == "kubelet")
     if recorded:
         _end_containers(where)
+    if ledger.runs("containerd"):
+        forget_containers(where, socket_of(where))
     end(reversed(recorded))
     end(_shims(where), term_s=0)
     unmount_below(where.run)

@@ -1,29 +1,25 @@
 """containerd and kubelet: the one node of the cluster."""
 
 import socket
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
 from tests.cluster.lab import settings
 from tests.cluster.lab.certificates import NODE
-from tests.cluster.lab.commands import output_of
 from tests.cluster.lab.controlplane import certificates, kubeconfig
 from tests.cluster.lab.errors import LabError
+from tests.cluster.lab.imagestore import store_of, take_over
 from tests.cluster.lab.kubectl import Kubectl
 from tests.cluster.lab.network import NODE_ADDRESS, NetworkNamespace
 from tests.cluster.lab.places import DEVICE_PLUGINS, Places
 from tests.cluster.lab.processes import Ledger
-from tests.cluster.lab.progress import timed
 
 CONTAINERD_S: Final = 20.0
-IMPORT_S: Final = 120.0
 READY_S: Final = 60.0
 
 
 def home(where: Places) -> Path:
-    """Of containerd: state, images, socket."""
+    """Of containerd: state, socket, configuration."""
     return where.run / "containerd"
 
 
@@ -46,8 +42,9 @@ def start_containerd(where: Places, network: NetworkNamespace, ledger: Ledger, n
     """containerd in the cluster's namespace; returns when it answers."""
     place = home(where)
     (place / "cni").mkdir(parents=True, exist_ok=True)
-    (place / "containerd.toml").write_text(settings.containerd(place, nvidia_runtime), encoding="utf-8")
+    (place / "containerd.toml").write_text(settings.containerd(place, store_of(where), nvidia_runtime), encoding="utf-8")
     (place / "cni" / "10-bridge.conflist").write_text(settings.cni(place), encoding="utf-8")
+    take_over(where)
     ledger.start("containerd", [*network.inside(), "containerd", "--config", place / "containerd.toml"])
     ledger.wait("containerd", "containerd answers", lambda: _answers(socket_of(where)), within_s=CONTAINERD_S)
 
@@ -59,16 +56,6 @@ def _answers(path: Path) -> bool:
         except OSError:
             return False
     return True
-
-
-def import_images(where: Places, tars: Sequence[Path]) -> None:
-    """Give containerd the images. Raises LabError naming the first that it refused."""
-    with timed(f"{len(tars)} images into containerd"), ThreadPoolExecutor(max_workers=2) as pool:
-        list(pool.map(lambda tar: _import(where, tar), tars))
-
-
-def _import(where: Places, tar: Path) -> None:
-    output_of(["ctr", "--address", socket_of(where), "--namespace", "k8s.io", "images", "import", tar], timeout_s=IMPORT_S)
 
 
 def start_kubelet(where: Places, network: NetworkNamespace, ledger: Ledger) -> None:

@@ -43,6 +43,10 @@ class Places:
         return self.cache / "wheels"
 
     @property
+    def seeds(self) -> Path:
+        return self.cache / "seeds"
+
+    @property
     def run(self) -> Path:
         return self.cache / "run"
 

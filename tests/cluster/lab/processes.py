@@ -64,7 +64,8 @@ def identified(name: str, pid: int) -> Started | None:
 
 def end(processes: Iterable[Started], *, term_s: float = TERM_S) -> None:
     """SIGTERM to all, SIGKILL to those still there after term_s. Raises LabError if one survives even that."""
-    waiting = [process for process in processes if process.alive()]
+    ours = list(processes)
+    waiting = [process for process in ours if process.alive()]
     for number, patience_s in ((signal.SIGTERM, term_s), (signal.SIGKILL, KILL_S)):
         for process in waiting:
             process.signal(number)
@@ -73,6 +74,7 @@ def end(processes: Iterable[Started], *, term_s: float = TERM_S) -> None:
             _reap(waiting)
             waiting = [process for process in waiting if process.alive()]
             time.sleep(POLL_S if waiting else 0)
+    _reap(ours)
     if waiting:
         names = ", ".join(f"{process.name} (PID {process.pid})" for process in waiting)
         raise LabError(f"{names} survived SIGKILL; look at their state in /proc/PID/stack, or restart this machine")

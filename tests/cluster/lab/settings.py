@@ -10,14 +10,14 @@ from tests.cluster.lab.network import NODE_ADDRESS, POD_RANGE
 NATS_URL: Final = f"nats://{NODE_ADDRESS}:4222"
 
 
-def containerd(home: Path, nvidia_runtime: Path) -> str:
+def containerd(home: Path, store: Path, nvidia_runtime: Path) -> str:
     """Two runtimes: runc, and `nvidia`, which is runc behind a wrapper that lays the simulated GPU into a container.
 
     restrict_oom_score_adj: the machine may lack CAP_SYS_RESOURCE. The sandbox image needs its full name. Network namespaces of
     pods lie below the state folder, so that they are found and removed with it.
     """
     return f"""version = 2
-root = "{home}/root"
+root = "{store}"
 state = "{home}/state"
 [grpc]
   address = "{home}/containerd.sock"

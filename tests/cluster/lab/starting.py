@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.lab import argo, controlplane, gpu, node
+from tests.cluster.lab import argo, controlplane, gpu, node, seed
 from tests.cluster.lab.debian import require_root_on_debian
 from tests.cluster.lab.ending import end_cluster
 from tests.cluster.lab.errors import LabError
 from tests.cluster.lab.gobuild import missing
+from tests.cluster.lab.imagestore import import_images
 from tests.cluster.lab.kubectl import Json
 from tests.cluster.lab.lab import MARK, Lab, evidence_folder, own
 from tests.cluster.lab.locks import alone
@@ -81,24 +82,24 @@ def _start(where: Places, network: NetworkNamespace, images: Sequence[Path], *, 
     lab, ledger = own(where, network), Ledger(where.run, where.logs)
     network.make()
     controlplane.write_identities(where)
+    seed.plant(where, network, ledger, lab.kubectl)
     controlplane.start_api(where, network, ledger)
     gpu.prepare(where)
     node.start_containerd(where, network, ledger, gpu.RUNTIME)
     with ThreadPoolExecutor(max_workers=1) as beside:
-        importing = beside.submit(node.import_images, where, images)
+        importing = beside.submit(import_images, where, node.socket_of(where), images)
         controlplane.wait_for_api(ledger, lab.kubectl)
         say("API ready")
         controlplane.start_controllers(where, network, ledger)
         node.start_kubelet(where, network, ledger)
+        gpu.start_device_plugin(ledger)
         lab.kubectl.apply(*_objects(where))
-        with timed("CRDs of Argo"):
-            argo.create_crds(where, lab.kubectl)
+        argo.wait_for_kinds(lab.kubectl)
         argo.start_workflows(where, network, ledger, lab.kubectl)
         if events:
             lab.events()
         importing.result()
     say("images imported, Argo started")
-    gpu.start_device_plugin(ledger)
     node.wait_until_ready(ledger, lab.kubectl)
     say(f"node {lab.node} Ready")
     ledger.wait("device-plugin", f"the node advertises {gpu.RESOURCE}", lambda: lab.gpus() == gpu.COUNT, within_s=gpu.ADVERTISED_S)
