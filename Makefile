@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CASES ?= tests/cases
 
-.PHONY: help demo test shim-test node-test lint format manifests lock bench cluster-test cluster-test-full clean
+.PHONY: help demo demo-experiment test shim-test node-test lint format manifests lock bench cluster-test cluster-test-full clean
 
 help: ## show what there is to make
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -19,6 +19,9 @@ $(STAMP): requirements/dev.txt pyproject.toml
 
 demo: $(STAMP) ## the sweep on a simulated cluster: verdicts, reasons, GPUs given back, a report
 	@$(BIN)/gpu-reclaim demo
+
+demo-experiment: $(STAMP) ## the termination experiment on the simulator: expected, measured, and why they differ
+	@$(BIN)/gpu-reclaim experiment zombie --local --inject all
 
 test: $(STAMP) ## unit tests, manifests, local runs (no root, no GPU, no cluster)
 	$(BIN)/python -m pytest

@@ -63,7 +63,9 @@ def scenario_result(one: Recorded) -> ScenarioResult:
 def _repetition(place: int, cut: Sequence[Track], drive: DriveRecord, watched: WatchRecording) -> RepetitionResult:
     track = cut[place]
     following = cut[place + 1].moment(What.CREATE) if place + 1 < len(cut) else None
-    remedies = portraits.remedies(portraits.after_delete(track.repetition, watched, following), track.devices)
+    remedies = portraits.remedies(
+        portraits.after_delete(track.repetition, watched, following), track.devices, track.repetition.pods
+    )
     return RepetitionResult(
         number=track.repetition.number,
         pod_uid=track.repetition.pod_uid,

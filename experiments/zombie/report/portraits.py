@@ -47,10 +47,10 @@ def traced(portrait: Portrait, pods: Sequence[PodFacts]) -> TracedNode:
     return trace_node(portrait.facts, tuple(pods), now=portrait.at)
 
 
-def remedies(portrait: Portrait | None, devices: Sequence[str]) -> tuple[str, ...]:
+def remedies(portrait: Portrait | None, devices: Sequence[str], pods: Sequence[PodFacts]) -> tuple[str, ...]:
     """What could mend what is still on these devices; a person decides."""
     if portrait is None:
         return ()
-    gpus: Sequence[TracedGpu] = trace_node(portrait.facts, None, now=portrait.at).gpus
+    gpus: Sequence[TracedGpu] = traced(portrait, pods).gpus
     left = [gpu for gpu in gpus if gpu.uuid in devices and gpu.headline not in FREE]
     return tuple(f"GPU {gpu.index} is {gpu.headline.value}: {gpu.remedy or 'no remedy known'}" for gpu in left)

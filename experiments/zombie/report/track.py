@@ -10,9 +10,8 @@ from typing import Final
 
 from experiments.zombie.recording import Mark, Repetition, Stretch, WatchedProcess, WatchRecording, What
 from experiments.zombie.results import Interval
+from experiments.zombie.watch.history import ALLOWANCE_BYTES
 
-ALLOWANCE_BYTES: Final = 64 << 20
-"""Used memory this close to what it was before the session counts as free: drivers keep a little."""
 PAUSE: Final = "pause"
 
 

@@ -1,7 +1,13 @@
 """Puts looks together: those in a row that saw the same become one stretch, so that minutes of looking fit into a parcel. Pure."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from experiments.zombie.ports import Glance
 from experiments.zombie.recording import Given, Stretch
+
+ALLOWANCE_BYTES: Final = 64 << 20
+"""Used memory this close to what it was before counts as free: drivers keep a little."""
 
 
 class History:
@@ -38,6 +44,14 @@ class History:
         return tuple(dict.fromkeys(one.pod_uid for one in self._given))
 
     @property
+    def left_over(self) -> bool:
+        """More memory is used in the last look than in the first; what cannot be read counts as that."""
+        if not self._stretches:
+            return False
+        first, last = ({gpu.uuid: gpu.used_bytes.known() for gpu in self._stretches[place].gpus} for place in (0, -1))
+        return any(used is None or before is None or used > before + ALLOWANCE_BYTES for used, before in _paired(last, first))
+
+    @property
     def given(self) -> tuple[Given, ...]:
         return tuple(self._given)
 
@@ -57,6 +71,10 @@ class History:
         for one in glance.given:
             if one not in known:
                 self._given.append(Given(at=glance.at, pod_uid=one[0], container=one[1], device=one[2]))
+
+
+def _paired(last: Mapping[str, int | None], first: Mapping[str, int | None]) -> list[tuple[int | None, int | None]]:
+    return [(used, first.get(uuid)) for uuid, used in last.items()]
 
 
 def _material(glance: Glance) -> object:

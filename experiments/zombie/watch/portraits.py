@@ -13,6 +13,9 @@ from steps.contracts.ports import Outside
 
 MOST: Final = 36
 JOIN_S: Final = 30.0
+PROOF_LOOKS: Final = 3
+PROOF_INTERVAL_S: Final = 30.0
+"""What a ghost or a process stuck in the driver needs before it may be called that (facts/gpu-and-linux 8)."""
 BUDGET_BYTES: Final = 96 * 1024
 """Of a whole recording as a parcel: an Argo argument holds 128 KiB."""
 
@@ -35,19 +38,21 @@ class Portraits:
             self._thread = threading.Thread(target=self._one, daemon=True)
             self._thread.start()
 
-    def finish(self) -> None:
-        """Wait for the one under way, and make a last one."""
+    def finish(self, *, left_over: bool) -> None:
+        """Wait for the one under way, and make a last one; left_over: as long a look as a proof takes."""
         self._join()
-        self.take()
-        self._join()
+        if left_over:
+            self._one(PROOF_LOOKS, PROOF_INTERVAL_S)
+        else:
+            self._one()
 
     def _join(self) -> None:
         if self._thread is not None:
             self._thread.join(JOIN_S)
 
-    def _one(self) -> None:
+    def _one(self, looks: int = 1, interval_s: float = 0.0) -> None:
         try:
-            facts = look(self._node, self._outside, 1, 0.0, made_by="watch")
+            facts = look(self._node, self._outside, looks, interval_s, made_by="watch")
             self.made.append(Portrait(at=facts.stamp.made_at, facts=facts))
         except ReclaimError as error:
             self.failed.append(str(error))

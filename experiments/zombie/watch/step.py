@@ -61,7 +61,7 @@ def _watched(inputs: Inputs, outside: ZombieOutside, partner: Partner) -> Watche
         history, ended = watch(glances, partner, portraits, outside, pace)
     finally:
         glances.close()
-    portraits.finish()
+    portraits.finish(left_over=history.left_over)
     return Watched(before, clean, sentence, portraits, history, ended)
 
 
