@@ -104,7 +104,9 @@ def _watch(arguments: argparse.Namespace, node: str, outside: Outside, pods: "Ca
         while True:
             looks = [*looks, glance(outside)][-WATCH_WINDOW:]
             picture = picture_of(facts_of(node, looks, outside, made_by="trace"), pods(), now=outside.clock.now())
-            head = f"{picture.facts.stamp.made_at:%Y-%m-%d %H:%M:%S} UTC, {len(looks)} looks over {picture.facts.span_s:.0f} s\n\n"
+            head = (
+                f"{picture.facts.stamp.made_at:%Y-%m-%d %H:%M:%S} UTC, {_looks(len(looks))} over {picture.facts.span_s:.0f} s\n\n"
+            )
             form = arguments.output
             text = _line(picture) if form == "json" else _rendered(picture, form)
             start = (
@@ -115,6 +117,10 @@ def _watch(arguments: argparse.Namespace, node: str, outside: Outside, pods: "Ca
     except KeyboardInterrupt:
         print(file=sys.stderr)
     return Exit.COULD_NOT if picture is None else _leave(picture, arguments.output)
+
+
+def _looks(count: int) -> str:
+    return "1 look" if count == 1 else f"{count} looks"
 
 
 def _leave(picture: "NodePicture", form: str) -> Exit:

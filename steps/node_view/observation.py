@@ -142,15 +142,11 @@ def _tree(seen: Seen, suspects: Sequence[Suspect]) -> Check:
 def _zombies(seen: Seen) -> Check:
     """In a container all of them; on a node those of pods with a GPU, because a host always has some for a moment."""
     ours = seen.zombies_that_matter
-    lines = [f"PID {one.pid} ({one.name}){_threads(one)}: {who_reaps(one, seen.tree.processes)}" for one in ours]
+    lines = [f"PID {one.pid} ({one.name}): {who_reaps(one, seen.tree.processes)}" for one in ours]
     more = [f"... {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
     others = len({one.pid for one in seen.zombies} - {one.pid for one in ours})
     note = [f"{others} more on this node, which hold nothing and are of no pod with a GPU"] if others else []
     return _check(3, "zombies", Outcome.PROBLEM if lines else Outcome.FINE, *(lines[:MAX_LINES] or ["none"]), *more, *note)
-
-
-def _threads(process: ProcessFacts) -> str:
-    return f", {process.threads - 1} of its threads live on" if process.threads > 1 else ""
 
 
 def _orphans(seen: Seen) -> Check:

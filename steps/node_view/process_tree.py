@@ -1,14 +1,15 @@
 """A process tree as indented lines. Pure."""
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
 from steps.contracts.node_facts import ProcessFacts
 
-MAX_COMMAND: int = 100
+MAX_COMMAND: Final = 100
 
 
 def tree_lines(processes: Sequence[ProcessFacts], wanted: Collection[int] | None) -> list[str]:
-    """`PID STATE command`, children below their parent. wanted: only branches that lead to these; None: all.
+    """`PID STATE name  command`, children below their parent. wanted: only branches that lead to these; None: all.
 
     A parent that is not visible (PPid 0: started from outside the namespace) makes its children roots.
     """
@@ -22,7 +23,7 @@ def tree_lines(processes: Sequence[ProcessFacts], wanted: Collection[int] | None
             children.setdefault(parent, []).append(pid)
         else:
             roots.append(pid)
-    return [line for root in roots for line in _branch(root, by_pid, children)]
+    return [line for root in roots or sorted(kept)[:1] for line in _branch(root, by_pid, children)]
 
 
 def _upwards(pid: int, by_pid: dict[int, ProcessFacts]) -> Iterator[int]:
@@ -43,6 +44,6 @@ def _branch(root: int, by_pid: dict[int, ProcessFacts], children: dict[int, list
         drawn.add(pid)
         process = by_pid[pid]
         command = process.command.known()
-        words = f"[{process.name}]" if command is None else command
-        yield f"{'  ' * depth}{pid} {process.state} {words[:MAX_COMMAND]}"
+        words = "" if command is None else f"  {command[:MAX_COMMAND]}"
+        yield f"{'  ' * depth}{pid} {process.state} {process.name}{words}"
         stack.extend((child, depth + 1) for child in reversed(children.get(pid, [])))

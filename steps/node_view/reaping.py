@@ -53,7 +53,9 @@ def on_term(signals: SignalHandling | None) -> str:
 
 
 def who_reaps(zombie: ProcessFacts, everyone: Sequence[ProcessFacts]) -> str:
-    """Who alone can take a zombie away."""
+    """Who alone can take a zombie away, and when."""
+    if zombie.threads > 1:
+        return f"a dead leader: nobody can reap it before its {zombie.threads - 1} live threads end"
     parent = next((one for one in everyone if one.pid == zombie.parent_pid), None)
     named = f"PID {zombie.parent_pid}" + (f" ({parent.name})" if parent is not None else "")
     if zombie.parent_pid == 1:

@@ -29,10 +29,9 @@ def _gpu(gpu: TracedGpu, width: int | None) -> Iterator[str]:
         yield from _detail(gpu.reason, width)
     for holder in gpu.holders:
         yield from _detail(f"PID {holder.pid} ({holder.name}): {holder.gpu_class.value}, {holder.reason}", width)
-    said = {f"PID {holder.pid}: {holder.reason}" for holder in gpu.holders}
+    said = {holder.reason for holder in gpu.holders}
     for finding in gpu.findings:
-        if finding.detail not in said:
-            said.add(finding.detail)
+        if finding.detail.partition(": ")[2] not in said:
             yield from _detail(f"{finding.gpu_class.value}: {finding.detail}", width)
     if gpu.remedy is not None and (gpu.headline in PROBLEMS or gpu.headline in UNJUDGED or gpu.headline is GpuClass.PHANTOM_UTIL):
         yield from _detail(f"remedy: {gpu.remedy}", width)

@@ -1,6 +1,6 @@
 """A node that is not there: readers that answer what they are given, one answer a look, and builders of ordinary facts."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from steps.contracts.node_facts import (
     Visibility,
     VisibilityLevel,
 )
-from steps.contracts.ports import DeviceNode, GpuReading, ProcessScan
+from steps.contracts.ports import DeviceNode, GpuReading, ProcessScan, Walk
 from tests.unit.fake_nvml import FakeClock, FakeGpu, FakeNvml, read
 
 T = TypeVar("T")
@@ -112,8 +112,8 @@ class World:
 class GpuAnswers:
     world: World
 
-    def read(self) -> GpuReading:
-        return _next(self.world.readings)
+    def begin(self) -> Callable[[], GpuReading]:
+        return lambda: _next(self.world.readings)
 
 
 @dataclass
@@ -128,7 +128,11 @@ class ProcessAnswers:
             tuple(DeviceNode(name=f"nvidia{n}", major=195, minor=n, gpu_uuid=gpu.uuid) for n, gpu in enumerate(whole))
         )
 
-    def scan(self, devices: Sequence[DeviceNode], also: Sequence[int], scan: Scan) -> ProcessScan:
+    def walk(self) -> Walk:
+        return Walk(frozenset(), (), {}, (), {})
+
+    def scan(self, devices: Sequence[DeviceNode], also: Sequence[int], scan: Scan, walk: Walk | None = None) -> ProcessScan:
+        assert (walk is None) == (scan is Scan.QUICK), "a full look walks while NVML answers, a quick one does not"
         self.world.asked.append((tuple(node.name for node in devices), tuple(also), scan))
         return _next(self.world.scans)
 
@@ -149,7 +153,7 @@ class FolderAnswer:
 
     def read(self, uids: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
         known = self.answer.known()
-        return self.answer if known is None else Sample.measured(tuple(one for one in known if one.uid in uids))
+        return self.answer if known is None else Sample.measured(tuple(one for one in known if one.uid in uids), self.answer.source)
 
 
 def _next(answers: list[T]) -> T:
