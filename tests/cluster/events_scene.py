@@ -65,22 +65,54 @@ def _offer(lab: Lab, count: int) -> None:
     lab.kubectl.wait(f"the node offers {count} GPUs", lambda: lab.gpus() == count, within_s=30)
 
 
+def gpu_container(name: str, *args: str, gpus: int = 1) -> Json:
+    """A container of the test session's image that asks for GPUs, or for none."""
+    limits = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
+    return {"name": name, "image": SESSION_IMAGE, "imagePullPolicy": "IfNotPresent", "args": list(args), "resources": limits}
+
+
 def session_pod(name: str, *, labels: Mapping[str, str] | None = None, gpus: int = 1, **spec: Any) -> Json:
     """A plain pod that asks for GPUs and holds a little of their memory."""
-    limits = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
-    container = {
-        "name": "session",
-        "image": SESSION_IMAGE,
-        "imagePullPolicy": "IfNotPresent",
-        "args": ["--mib=256"],
-        "resources": limits,
-    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": TEAM, "labels": {"story": "events", **(labels or {})}},
-        "spec": {"terminationGracePeriodSeconds": 2, "containers": [{**container, "resources": limits}], **spec},
+        "spec": {"terminationGracePeriodSeconds": 2, "containers": [gpu_container("session", "--mib=256", gpus=gpus)], **spec},
     }
+
+
+def stateful_set(name: str) -> Json:
+    """One replica, whose pod comes again under its own name."""
+    pod = session_pod("template", labels={"app": name})
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name, "namespace": TEAM},
+        "spec": {
+            "replicas": 1,
+            "serviceName": name,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]},
+        },
+    }
+
+
+def pod(lab: Lab, name: str) -> Json:
+    found = lab.kubectl.get("pod", name, TEAM)
+    if found is None:
+        raise LabError(f"pod {name} is not there")
+    return found
+
+
+def wait_pod(lab: Lab, name: str) -> Json:
+    """The pod of that name once it is ready."""
+
+    def ready() -> bool:
+        found = lab.kubectl.get("pod", name, TEAM)
+        return found is not None and is_ready(found)
+
+    lab.kubectl.wait(f"pod {name} is ready", ready, within_s=60)
+    return pod(lab, name)
 
 
 def start_pods(lab: Lab, pods: Sequence[Json], *, within_s: float = 90) -> list[Json]:

@@ -1,0 +1,208 @@
+"""A deleted pod starts one release check with the right answer; what is no deletion, or no GPU, starts none or harms nobody.
+
+One story for all tests of this file, on real Argo Events with JetStream: each test asks one question about what happened.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from steps.contracts.document import decode
+from steps.contracts.release_check import Answer, ReleaseCheck
+from tests.cluster import events_scene as events
+from tests.cluster import scene
+from tests.cluster.lab.kubectl import Json
+from tests.cluster.lab.lab import Lab
+from tests.cluster.scene import TEAM
+
+pytestmark = pytest.mark.cluster
+
+AT_ONCE = 20
+FORCED_GRACE_S = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What was started for whom: workflows by the pod's uid. uids: of the pods by name. pods_of_check: of one check as it ran."""
+
+    uids: dict[str, str]
+    checks: dict[str, list[Json]]
+    crowd: tuple[str, ...]
+    label_taken_off: dict[str, ReleaseCheck]
+    pods_of_check: list[Json]
+
+    def answer(self, name: str) -> ReleaseCheck:
+        (workflow,) = self.checks[self.uids[name]]
+        return events.answer(workflow)
+
+
+@pytest.fixture(scope="module")
+def with_events(installed: Lab) -> Lab:
+    events.install(installed)
+    return installed
+
+
+@pytest.fixture(scope="module")
+def story(with_events: Lab) -> Story:
+    lab = with_events
+    with events.gpus(lab, AT_ONCE + 4):
+        scene.start_session(lab, "scaled")
+        lab.kubectl.apply(events.stateful_set("born-again"))
+        names = [f"crowd-{number}" for number in range(AT_ONCE)]
+        single = [
+            events.session_pod("forced", terminationGracePeriodSeconds=FORCED_GRACE_S),
+            events.session_pod("labelled", labels={events.LABEL: "yes"}),
+            events.session_pod("plain", gpus=0),
+            events.session_pod("in-init", gpus=0, initContainers=[events.gpu_container("early", "--mib=64", "--mode=exit")]),
+        ]
+        lab.kubectl.apply(events.session_pod("nowhere", gpus=99))
+        started = events.start_pods(lab, [*single, *(events.session_pod(name) for name in names)])
+        started += [scene.wait_running(lab, "scaled"), events.wait_pod(lab, "born-again-0"), events.pod(lab, "nowhere")]
+        uids = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in started}
+        uids["scaled"] = uids.pop(next(name for name in uids if name.startswith("scaled-")))
+
+        label_off = _label_off_and_on(lab, uids["labelled"])
+        lab.kubectl("scale", "deployment", "scaled", f"--namespace={TEAM}", "--replicas=0")
+        first = [uids["scaled"], uids["forced"], uids["born-again-0"], uids["labelled"], uids["in-init"]]
+        events.delete_pods(lab, "forced", force=True)
+        events.delete_pods(lab, "plain", "nowhere", "labelled", "born-again-0", "in-init")
+        pods_of_check = _pods_of_check(lab, uids["scaled"])
+        events.wait_checks(lab, first)
+        events.delete_pods(lab, *names)
+        crowd = tuple(uids[name] for name in names)
+        events.wait_checks(lab, crowd, within_s=240)
+        events.settle(5)
+        checks = {uid: events.checks_of(lab, uid) for uid in uids.values()}
+        lab.kubectl("delete", "deployment/scaled", "statefulset/born-again", f"--namespace={TEAM}")
+    return Story(uids, checks, crowd, label_off, pods_of_check)
+
+
+def _label_off_and_on(lab: Lab, uid: str) -> dict[str, ReleaseCheck]:
+    """Take the label off a living pod and put it back. Returns the check that this started, by its Workflow's name."""
+    lab.kubectl("label", "pod", "labelled", f"--namespace={TEAM}", f"{events.LABEL}-")
+    (workflow,) = events.wait_checks(lab, [uid])[uid]
+    lab.kubectl("label", "pod", "labelled", f"--namespace={TEAM}", f"{events.LABEL}=yes")
+    events.settle(1)
+    return {workflow["metadata"]["name"]: events.answer(workflow)}
+
+
+def _pods_of_check(lab: Lab, uid: str) -> list[Json]:
+    """The pods of a check while it runs: they go when it ends."""
+    (workflow,) = events.wait_checks(lab, [uid], ended=False)[uid]
+    selector = f"workflows.argoproj.io/workflow={workflow['metadata']['name']}"
+    lab.kubectl.wait("the check has a pod", lambda: bool(lab.kubectl.list("pod", lab.namespace, selector=selector)), within_s=30)
+    return list(lab.kubectl.list("pod", lab.namespace, selector=selector))
+
+
+def test_a_session_that_was_scaled_down_is_checked_and_its_memory_is_back(story: Story) -> None:
+    (workflow,) = story.checks[story.uids["scaled"]]
+    assert workflow["status"]["phase"] == "Succeeded", scene.phases(workflow)
+    assert story.answer("scaled").answer is Answer.RETURNED, story.answer("scaled").sentence
+
+
+def test_the_check_knows_the_pod_from_the_event(story: Story, lab: Lab) -> None:
+    pod = story.answer("forced").pod
+    assert (pod.namespace, pod.name, pod.node, pod.uid) == (TEAM, "forced", lab.node, story.uids["forced"])
+
+
+def test_the_devices_are_the_pods_own(story: Story) -> None:
+    """The kubelet still has the dead pod's allocation, so one device is looked at and not all of the node's."""
+    for name in ("scaled", "forced"):
+        release = story.answer(name).release
+        assert release is not None
+        assert len(release.devices) == 1, story.answer(name).sentence
+
+
+def test_processes_that_outlive_a_forced_deletion_are_watched_until_they_end(story: Story) -> None:
+    """The object is gone at once; the event says that it was being deleted, so what lives on is no sign of life."""
+    check = story.answer("forced")
+    assert check.answer is Answer.RETURNED, check.sentence
+
+
+def test_a_pod_born_again_under_its_name_is_not_its_own_leak(story: Story) -> None:
+    check = story.answer("born-again-0")
+    assert check.answer in (Answer.RETURNED, Answer.TAKEN_OVER), check.sentence
+
+
+def test_a_gpu_asked_for_by_an_init_container_counts(story: Story) -> None:
+    assert story.answer("in-init").answer is Answer.RETURNED
+
+
+def test_a_pod_without_a_gpu_and_one_that_never_ran_start_nothing(story: Story) -> None:
+    assert [story.checks[story.uids[name]] for name in ("plain", "nowhere")] == [[], []]
+
+
+def test_a_label_taken_off_a_living_pod_is_seen_for_what_it_is(story: Story) -> None:
+    (check,) = story.label_taken_off.values()
+    assert check.answer is Answer.STILL_LIVES, check.sentence
+
+
+def test_and_its_later_deletion_is_verified_all_the_same(story: Story) -> None:
+    later = [one for one in story.checks[story.uids["labelled"]] if one["metadata"]["name"] not in story.label_taken_off]
+    assert [events.answer(one).answer for one in later] == [Answer.RETURNED]
+
+
+def test_pods_deleted_at_once_get_as_many_answers_and_none_twice(story: Story) -> None:
+    counts = {uid: len(story.checks[uid]) for uid in story.crowd}
+    assert counts == dict.fromkeys(story.crowd, 1)
+    answers = [events.answer(story.checks[uid][0]).answer for uid in story.crowd]
+    assert answers == [Answer.RETURNED] * AT_ONCE
+
+
+def test_the_answer_lands_in_the_evidence(story: Story, lab: Lab) -> None:
+    (workflow,) = story.checks[story.uids["scaled"]]
+    path = lab.evidence / workflow["metadata"]["name"] / "release-check.json"
+    kept = decode(path.read_bytes(), ReleaseCheck, str(path))
+    assert kept == story.answer("scaled")
+    assert (path.parent / "report.html").stat().st_size > 1000
+    assert not scene.Run(path.parent.name, workflow, path.parent).damaged()
+
+
+def test_argos_own_containers_alone_hold_a_token_and_it_is_the_executors(story: Story) -> None:
+    """The node pod's account mounts none; the executor's is mounted into Argo's containers by Secret."""
+    probes = [pod for pod in story.pods_of_check if pod["spec"]["serviceAccountName"] == "probe"]
+    assert probes
+    for pod in probes:
+        secrets = {one["name"]: one["secret"]["secretName"] for one in pod["spec"]["volumes"] if "secret" in one}
+        assert set(secrets.values()) == {"executor.service-account-token"}
+        with_token = [
+            container["name"]
+            for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", []))
+            if {mount["name"] for mount in container.get("volumeMounts", [])} & set(secrets)
+        ]
+        assert "main" not in with_token
+        assert "wait" in with_token
+        assert not [one for one in pod["spec"]["volumes"] if "projected" in one]
+
+
+@pytest.fixture(scope="module")
+def two_ticks(with_events: Lab) -> list[scene.Run]:
+    """An idle session, a sweep to know it by, then two ticks at the same moments, whose sweeps act."""
+    lab = with_events
+    scene.set_policy(lab)
+    scene.start_session(lab, "idle")
+    scene.wait_running(lab, "idle")
+    scene.sweep(lab, dry_run=True)
+    time.sleep(scene.IDLE_AFTER_S)
+    known = {one["metadata"]["name"] for one in lab.kubectl.list("workflow", lab.namespace)}
+
+    def sweeps() -> list[str]:
+        names = [one["metadata"]["name"] for one in lab.kubectl.list("workflow", lab.namespace)]
+        return [name for name in names if name.startswith("sweep-") and name not in known]
+
+    ticking = ("sweep", "second")
+    events.clock(lab, *ticking, interval="10s")
+    lab.kubectl.wait("two ticks start two sweeps", lambda: len(sweeps()) >= len(ticking), within_s=60)
+    events.stop_clock(lab, *ticking)
+    runs = [scene.Run(name, scene.finish(lab, name), lab.evidence / name) for name in sweeps()]
+    assert Path(runs[0].folder).is_dir()
+    return runs
+
+
+def test_two_ticks_at_once_start_two_sweeps_and_one_acts(two_ticks: list[scene.Run], lab: Lab) -> None:
+    assert len(two_ticks) >= 2
+    acted = sum(run.summary.stops_acted for run in two_ticks)
+    assert acted == 1, [(run.name, run.phase, run.summary) for run in two_ticks]
+    assert scene.replicas(lab, "idle") == 0
