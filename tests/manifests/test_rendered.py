@@ -1,18 +1,20 @@
-"""The committed manifests are what the Python renders, no more and no less."""
+"""The committed manifests and the steps' page are what the Python renders, no more and no less."""
+
+from pathlib import Path
 
 import pytest
 import yaml
 
 from workflows import MANIFESTS
-from workflows.render import TEMPLATES, render
+from workflows.render import RENDERED, ROOT, TEMPLATES, committed
 
 KUSTOMIZATION = "kustomization.yaml"
 
 
-@pytest.mark.parametrize("name", sorted(TEMPLATES))
-def test_the_committed_manifest_is_what_the_python_renders(name: str) -> None:
-    committed = (MANIFESTS / f"{name}.yaml").read_text(encoding="utf-8")
-    assert committed == render(name), f"{name}.yaml is stale: run `python -m workflows.render` and read the diff"
+@pytest.mark.parametrize("path", sorted(RENDERED), ids=lambda path: path.stem)
+def test_the_committed_file_is_what_the_python_renders(path: Path) -> None:
+    stale = f"{path.relative_to(ROOT)} is stale: run `python -m workflows.render` and read the diff"
+    assert committed(path) == RENDERED[path](), stale
 
 
 def test_no_manifest_outlives_its_template() -> None:
