@@ -29,7 +29,7 @@ test: $(STAMP) ## unit tests, manifests, local runs (no root, no GPU, no cluster
 shim-test: $(STAMP) ## unmodified pynvml against the simulated NVML library (gcc and Linux)
 	$(BIN)/python -m pytest tests/shim
 
-node-test: $(STAMP) ## real processes and device nodes on this machine (root and Linux)
+node-test: $(STAMP) ## real processes and device nodes on this machine (root and Linux; tini, dumb-init, catatonit, busybox)
 	$(BIN)/python -m pytest tests/node
 
 lint: $(STAMP) ## ruff, mypy --strict, import contracts, rendered manifests

@@ -1,0 +1,162 @@
+"""Which PID 1 takes its dead away: the truth table of facts/gpu-and-linux 4.7, on real processes in PID namespaces of their own.
+
+An orphan that ends is put below each PID 1, all at once; then it is either gone or a zombie. What `observe` says of that PID 1
+is held against it.
+"""
+
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from steps.adapters.procfs.details import process_facts
+from steps.adapters.procfs.stat import parse_signals
+from steps.contracts.ports import SignalHandling
+from steps.node_view.reaping import reaping_of
+
+PROGRAMS = ("bash", "dash", "busybox", "tini", "dumb-init", "catatonit", "python3", "unshare", "nsenter")
+ORPHAN_S = 0.3
+SETTLED_S = 1.0
+LOOP = "import time\nwhile True: time.sleep(60)"
+IGNORING = "import signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\ntime.sleep(600)"
+
+ZOMBIES = {
+    "sleep": ["sleep", "600"],
+    "tail": ["tail", "-f", "/dev/null"],
+    "python loop": ["python3", "-c", LOOP],
+    "bash -c program": ["bash", "-c", "sleep 600"],
+    "bash -lc cd and program": ["bash", "-lc", "cd / && sleep 600"],
+    "bash -c exec": ["bash", "-c", "exec sleep 600"],
+    "dash -c exec": ["dash", "-c", "exec sleep 600"],
+    "dash in read": ["dash", "-c", "read line"],
+    "busybox sh with a job": ["busybox", "sh", "-c", "sleep 601 & sleep 600"],
+}
+REAPED = {
+    "bash with a job": ["bash", "-c", "sleep 601 & sleep 600"],
+    "bash and then more": ["bash", "-c", "sleep 600; true"],
+    "bash loop": ["bash", "-c", "while :; do sleep 60; done"],
+    "bash trap and wait": ["bash", "-c", 'trap "exit 0" TERM; sleep 600 & wait'],
+    "bash in read": ["bash", "-c", "read line"],
+    "dash -c program": ["dash", "-c", "sleep 600"],
+    "dash -c and": ["dash", "-c", "cd / && sleep 600"],
+    "dash -c job and wait": ["dash", "-c", "sleep 600 & wait"],
+    "dash loop": ["dash", "-c", "while :; do sleep 60; done"],
+    "python ignoring SIGCHLD": ["python3", "-c", IGNORING],
+    "tini": ["tini", "--", "sleep", "600"],
+    "tini -g": ["tini", "-g", "--", "sleep", "600"],
+    "dumb-init": ["dumb-init", "sleep", "600"],
+    "catatonit": ["catatonit", "--", "sleep", "600"],
+}
+NOT_TOLD_APART = {"dash in read"}
+"""What the program is does not tell what it does just now."""
+NON_WAITING = "import os, time\nif os.fork() == 0: os._exit(0)\ntime.sleep(600)"
+STUBBORN = "tini above a parent that does not wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Of one container: PIDs of zombies below PID 1, zombies elsewhere in it, and what observe says of reaping."""
+
+    zombies: list[int]
+    other_zombies: list[int]
+    told: bool | None
+    words: str
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[dict[str, Seen]]:
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    if missing:
+        pytest.fail(f"not installed: {', '.join(missing)}; apt-get install tini dumb-init catatonit busybox util-linux")
+    rows = {**ZOMBIES, **REAPED, STUBBORN: ["tini", "--", "python3", "-c", NON_WAITING]}
+    running = {name: _contained(command) for name, command in rows.items()}
+    try:
+        firsts = {name: _first_of(child.pid) for name, child in running.items()}
+        time.sleep(SETTLED_S)
+        for first in firsts.values():
+            _leave_an_orphan(first)
+        time.sleep(ORPHAN_S + SETTLED_S)
+        yield {name: _seen(first) for name, first in firsts.items()}
+    finally:
+        for child in running.values():
+            child.kill()
+            child.wait(10)
+            assert child.stdin is not None
+            child.stdin.close()
+
+
+def _contained(command: list[str]) -> "subprocess.Popen[bytes]":
+    """With a standard input that stays open, for those that read."""
+    inside = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", *command]
+    return subprocess.Popen(inside, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _first_of(unshare: int) -> int:
+    """PID 1 of the namespace, by its PID here."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        children = _children(unshare)
+        if children:
+            return children[0]
+        time.sleep(0.02)
+    pytest.fail(f"unshare {unshare} started nothing")
+
+
+def _children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+
+
+def _leave_an_orphan(first: int) -> None:
+    """As the end of a `kubectl exec` does: its background child goes to PID 1, and ends a moment later."""
+    command = ["nsenter", f"--target={first}", "--pid", "--mount", "dash", "-c", f"sleep {ORPHAN_S} & exit 0"]
+    subprocess.run(command, check=True, timeout=10, stdin=subprocess.DEVNULL)
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def _seen(first: int) -> Seen:
+    below = _children(first)
+    deeper = [pid for child in below if _state(child) not in "Z" for pid in _children(child)]
+    facts = process_facts("/proc", first, ())
+    masks = parse_signals(Path(f"/proc/{first}/status").read_bytes())
+    assert facts is not None
+    assert masks is not None
+    handling = SignalHandling(
+        catches_term=bool(masks[0] & 1 << signal.SIGTERM - 1), ignores_child=bool(masks[1] & 1 << signal.SIGCHLD - 1)
+    )
+    told, words = reaping_of(facts, handling)
+    return Seen([pid for pid in below if _state(pid) == "Z"], [pid for pid in deeper if _state(pid) == "Z"], told, words)
+
+
+@pytest.mark.parametrize("name", sorted(ZOMBIES))
+def test_under_this_pid_1_an_orphan_that_ends_stays_a_zombie(table: dict[str, Seen], name: str) -> None:
+    assert len(table[name].zombies) == 1
+
+
+@pytest.mark.parametrize("name", sorted(REAPED))
+def test_under_this_pid_1_an_orphan_that_ends_is_taken_away(table: dict[str, Seen], name: str) -> None:
+    assert table[name].zombies == []
+
+
+@pytest.mark.parametrize("name", sorted({*ZOMBIES, *REAPED} - NOT_TOLD_APART))
+def test_observe_says_of_it_what_happens(table: dict[str, Seen], name: str) -> None:
+    assert table[name].told is (name in REAPED), table[name].words
+
+
+def test_where_the_program_does_not_tell_what_it_does_just_now_observe_says_that(table: dict[str, Seen]) -> None:
+    assert "dash inside its builtin `read` does not" in table["dash in read"].words
+
+
+def test_no_pid_1_reaps_the_zombie_of_a_parent_that_lives(table: dict[str, Seen]) -> None:
+    assert (table[STUBBORN].zombies, len(table[STUBBORN].other_zombies)) == ([], 1)
+    assert table[STUBBORN].told is True
