@@ -120,6 +120,8 @@ def lead_of(evidence: RunEvidence, given_back: Sequence[GivenBackRow]) -> str:
     if evidence.check is not None:
         pod, answer = evidence.check.pod, evidence.check.answer.value
         return f"Deleted pod {pod.namespace}/{pod.name} on {pod.node}: {answer}. {as_sentence(evidence.check.sentence)}"
+    if evidence.is_check:
+        return "No probe answered: the deleted pod was on no node and held nothing, or what is missing stands below."
     if not decisions:
         judged = any(shard.decisions is not None for shard in evidence.shards)
         return "No session was found to judge." if judged else "Nothing was judged; what is missing stands below."
