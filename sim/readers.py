@@ -1,6 +1,6 @@
 """The node's readers over the state file: GPUs, processes with their connections, and the kubelet's allocations."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -32,7 +32,7 @@ from steps.contracts.node_facts import (
     Visibility,
     VisibilityLevel,
 )
-from steps.contracts.ports import DeviceNode, GpuReading, ProcessScan, ProcessTree
+from steps.contracts.ports import DeviceNode, GpuReading, ProcessScan, ProcessTree, Walk
 
 GPU_MAJOR: Final = 195
 SOURCE: Final = "simulator"
@@ -59,7 +59,11 @@ class SimulatedNode:
 class SimulatedGpus(SimulatedNode):
     """NVML as the node's driver would answer it."""
 
-    def read(self) -> GpuReading:
+    def begin(self) -> Callable[[], GpuReading]:
+        reading = self._read()
+        return lambda: reading
+
+    def _read(self) -> GpuReading:
         world, node = self.look()
         driver = Driver(
             driver_version=Sample.measured(node.driver_version),
@@ -83,7 +87,11 @@ class SimulatedProcesses(SimulatedNode):
         control = DeviceNode(name="nvidiactl", major=GPU_MAJOR, minor=255, gpu_uuid=None)
         return Sample.measured((*named, control))
 
-    def scan(self, devices: Sequence[DeviceNode], also: Sequence[int], scan: Scan) -> ProcessScan:
+    def walk(self) -> Walk:
+        """Nothing: the state file is read whole by `scan`."""
+        return Walk(frozenset(), (), {}, (), {})
+
+    def scan(self, devices: Sequence[DeviceNode], also: Sequence[int], scan: Scan, walk: Walk | None = None) -> ProcessScan:
         world, node = self.look()
         names = {device.gpu_uuid: device.name for device in devices}
         seen = [p for p in node.processes if p.gpu_uuid in names or p.pid in also]

@@ -19,7 +19,7 @@ from steps.contracts.ports import GpuReading, Outside, ProcessScan
 
 
 class Look(NamedTuple):
-    """One moment. NVML comes first, so that the processes it lists are looked up while they live."""
+    """One moment. NVML and a walk over all processes run side by side; then the processes that either names are looked up."""
 
     at: datetime
     gpus: GpuReading
@@ -56,13 +56,15 @@ def _pods_named(facts: NodeFacts) -> frozenset[str]:
 def glance(outside: Outside, scan: Scan = Scan.FULL) -> Look:
     """One look at everything that changes from moment to moment."""
     at = outside.clock.now()
-    reading = outside.gpus().read()
+    answer = outside.gpus().begin()
+    reader = outside.processes()
+    walk = reader.walk() if scan is Scan.FULL else None
+    reading = answer()
     gpus = reading.gpus.known()
     listed = () if gpus is None else gpus
-    reader = outside.processes()
     nodes = reader.devices(listed)
     known_nodes = nodes.known()
-    found = reader.scan(() if known_nodes is None else known_nodes, _pids(listed), scan)
+    found = reader.scan(() if known_nodes is None else known_nodes, _pids(listed), scan, walk)
     return Look(at, reading, _with_gaps(found, nodes, listed))
 
 

@@ -5,9 +5,9 @@ without an answer raises OutcomeUnknown. Every call has a timeout of its own; no
 """
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from steps.contracts.cluster_facts import GuardMet, OwnerRef, PodFacts, Session, Waiter
 from steps.contracts.decision import Decisions, Memory
@@ -16,6 +16,7 @@ from steps.contracts.node_facts import (
     Allocation,
     Driver,
     GpuFacts,
+    HoldVia,
     PodOnDisk,
     ProcessFacts,
     Scan,
@@ -44,8 +45,9 @@ class GpuReading(Document, frozen=True, kw_only=True):
 
 
 class GpuReader(Protocol):
-    def read(self) -> GpuReading:
-        """One look through NVML. A lost GPU is one of the GPUs, never the end of the scan; never raises for NVML errors."""
+    def begin(self) -> Callable[[], GpuReading]:
+        """Begin one look through NVML; the function returned, called once, waits for its end. A lost GPU is one of the GPUs,
+        never the end of the scan; neither raises for NVML errors."""
 
 
 class DeviceNode(Document, frozen=True, kw_only=True):
@@ -66,12 +68,35 @@ class ProcessScan(Document, frozen=True, kw_only=True):
     sockets: Sample[tuple[SocketFacts, ...]]
 
 
+class Found(NamedTuple):
+    """A device number that a process has open or mapped. thread_id, thread_state: of the live thread, if via a thread."""
+
+    number: int
+    via: HoldVia
+    thread_id: int | None = None
+    thread_state: str | None = None
+
+
+class Walk(NamedTuple):
+    """One pass over all processes, `pids`. numbers: those looked for. found: by PID. zombies: plain ones in any pod's cgroup.
+    unreadable: PID -> why its descriptors or mappings could not be read."""
+
+    numbers: frozenset[int]
+    pids: tuple[int, ...]
+    found: Mapping[int, tuple[Found, ...]]
+    zombies: tuple[int, ...]
+    unreadable: Mapping[int, str]
+
+
 class ProcessReader(Protocol):
     def devices(self, gpus: Sequence[GpuFacts]) -> Sample[tuple[DeviceNode, ...]]:
         """The driver's device nodes on this node, joined to the GPUs by minor number."""
 
-    def scan(self, devices: Sequence[DeviceNode], also: Sequence[int], scan: Scan) -> ProcessScan:
-        """One look through /proc; `also` are PIDs that NVML lists."""
+    def walk(self) -> Walk:
+        """What a full scan can find before NVML has answered: who has any of the driver's device numbers."""
+
+    def scan(self, devices: Sequence[DeviceNode], also: Sequence[int], scan: Scan, walk: Walk | None = None) -> ProcessScan:
+        """One look through /proc; `also` are PIDs that NVML lists. walk: of this moment; None: a full scan makes its own."""
 
 
 class AllocationReader(Protocol):
@@ -136,13 +161,16 @@ class ClusterReader(Protocol):
 
 
 class OwnerState(Document, frozen=True, kw_only=True):
-    """An owner as just read: what the stop compares, and the version that guards its write."""
+    """An owner as just read: what the stop compares, and the version that guards its write.
+
+    placed_pods: uids of its pods that have a node and have not ended, by the owner's selector."""
 
     owner: OwnerRef
     replicas: int
     judged_digest: str
     resource_version: str
     guards: tuple[GuardMet, ...]
+    placed_pods: tuple[str, ...]
 
 
 class Count(Document, frozen=True, kw_only=True):

@@ -27,7 +27,11 @@ from tests.shim.conftest import Node, Workload
 @pytest.fixture
 def read(node: Node, monkeypatch: pytest.MonkeyPatch) -> Callable[[], GpuReading]:
     monkeypatch.setenv("LD_LIBRARY_PATH", str(node.library.parent))
-    return NvmlReader().read
+
+    def read_once() -> GpuReading:
+        return NvmlReader().begin()()
+
+    return read_once
 
 
 def only(reading: GpuReading) -> GpuFacts:
@@ -59,7 +63,7 @@ def test_a_hanging_driver_is_an_error_within_the_deadline(node: Node, monkeypatc
     monkeypatch.setenv("LD_LIBRARY_PATH", str(node.library.parent))
     node.write(State(gpus=node.state.gpus, faults=(Fault(function="nvmlDeviceGetMemoryInfo_v2", delay_ms=60_000),)))
     began = time.monotonic()
-    reading = NvmlReader(deadline_s=2.0).read()
+    reading = NvmlReader(deadline_s=2.0).begin()()
     assert time.monotonic() - began < 10
     assert reading.gpus.known() is None
     assert "did not answer within 2 s" in str(reading.gpus.reason)

@@ -23,18 +23,18 @@ def hang() -> bytes:
 
 def test_what_the_child_returns_is_the_reading() -> None:
     expected = read(FakeNvml(FakeGpu()))
-    assert NvmlReader(ask=lambda: encode(expected)).read() == expected
+    assert NvmlReader(ask=lambda: encode(expected)).begin()() == expected
 
 
 def test_an_answer_larger_than_a_pipe_arrives_whole() -> None:
     expected = read(FakeNvml(*(FakeGpu(uuid=f"GPU-{number}", minor=number) for number in range(60))))
     assert len(encode(expected)) > 65536
-    assert NvmlReader(ask=lambda: encode(expected)).read() == expected
+    assert NvmlReader(ask=lambda: encode(expected)).begin()() == expected
 
 
 def test_a_child_that_hangs_is_given_up_at_the_deadline() -> None:
     started = time.monotonic()
-    reading = NvmlReader(0.3, hang).read()
+    reading = NvmlReader(0.3, hang).begin()()
     assert (reading.gpus.state, reading.gpus.reason) == (State.ERROR, "NVML did not answer within 0.3 s")
     assert time.monotonic() - started < 10
 
@@ -50,8 +50,8 @@ def test_after_a_hang_the_next_look_starts_afresh(tmp_path: Path) -> None:
         return hang()
 
     reader = NvmlReader(2.0, hang_once)
-    assert reader.read().gpus.state is State.ERROR
-    assert reader.read() == expected
+    assert reader.begin()().gpus.state is State.ERROR
+    assert reader.begin()() == expected
 
 
 def test_the_child_has_nothing_open_of_what_its_parent_has(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_where_no_process_can_be_started_the_gpus_are_unknown_and_nothing_stays_
 
     before = open_files()
     monkeypatch.setattr(os, "fork", full)
-    gpus = NvmlReader().read().gpus
+    gpus = NvmlReader().begin()().gpus
     assert (gpus.value, gpus.state) == (None, State.ERROR)
     assert "could not be started" in (gpus.reason or "")
     assert open_files() == before
@@ -100,13 +100,13 @@ def refuse() -> bytes:
     ],
 )
 def test_a_child_that_dies_or_babbles_is_an_error_with_a_sentence(ask: Callable[[], bytes], words: str) -> None:
-    gpus = NvmlReader(30, ask).read().gpus
+    gpus = NvmlReader(30, ask).begin()().gpus
     assert (gpus.value, gpus.state) == (None, State.ERROR)
     assert words in (gpus.reason or "")
 
 
 def test_the_real_child_always_answers() -> None:
-    assert NvmlReader(60).read().gpus.state in (State.ERROR, State.MEASURED)
+    assert NvmlReader(60).begin()().gpus.state in (State.ERROR, State.MEASURED)
 
 
 def bus_device(bus: Path, name: str, vendor: str, device_class: str) -> None:

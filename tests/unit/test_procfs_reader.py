@@ -172,3 +172,30 @@ def test_a_gpu_without_a_node_here_is_known_by_the_drivers_major_number(tree: Pr
 def test_without_driver_and_nodes_it_is_not_known_what_a_device_is(tree: ProcTree, tmp_path: Path) -> None:
     nodes = tree.reader(tmp_path).devices(())
     assert (nodes.value, nodes.state) == (None, State.ABSENT)
+
+
+def test_a_walk_made_before_nvml_answered_serves_the_devices_it_then_names(tree: ProcTree) -> None:
+    """The number of /dev/null as the driver's: a container may have no node of a GPU, NVML tells its minor number later."""
+    tree.process(7, fds=[Path("/dev/null")])
+    (tree.root / "devices").write_text(f"Character devices:\n  {NULL_NODE.major} nvidia\n")
+    reader = tree.reader(tree.root)
+    walk = reader.walk()
+    tree.process(8, fds=[Path("/dev/null")])  # after the walk
+    scan = reader.scan([NULL_NODE], (), Scan.FULL, walk)
+    assert [(p.pid, [h.gpu_uuid for h in p.holds]) for p in scan.processes] == [(7, ["GPU-a"])]
+
+
+def test_numbers_that_the_walk_did_not_look_for_are_looked_for_again(tree: ProcTree) -> None:
+    tree.process(7, fds=[Path("/dev/null")])
+    reader = tree.reader(tree.root)
+    walk = reader.walk()
+    assert walk.numbers == frozenset()
+    assert [p.pid for p in reader.scan([NULL_NODE], (), Scan.FULL, walk).processes] == [7]
+
+
+def test_a_number_that_turns_out_to_be_no_gpus_makes_no_holder(tree: ProcTree) -> None:
+    tree.process(7, fds=[Path("/dev/null")])
+    (tree.root / "devices").write_text(f"Character devices:\n  {NULL_NODE.major} nvidia\n")
+    reader = tree.reader(tree.root)
+    other = DeviceNode(name="nvidia1", major=NULL_NODE.major, minor=NULL_NODE.minor + 1, gpu_uuid="GPU-b")
+    assert reader.scan([other], (), Scan.FULL, reader.walk()).processes == ()

@@ -31,7 +31,7 @@ def state_of(folder: Path, behaviour: Behaviour, change: Callable[[SimNode], Non
 
 
 def gpus_of(path: Path) -> tuple[GpuFacts, ...]:
-    gpus = SimulatedGpus(path, "node-1").read().gpus.known()
+    gpus = SimulatedGpus(path, "node-1").begin()().gpus.known()
     assert gpus is not None
     return gpus
 
@@ -82,14 +82,14 @@ def test_a_silent_node_answers_nothing(tmp_path: Path) -> None:
 
     path = state_of(tmp_path, Behaviour(), silence)
     with pytest.raises(SourceUnavailable, match="node-1"):
-        SimulatedGpus(path, "node-1").read()
+        SimulatedGpus(path, "node-1").begin()()
     with pytest.raises(SourceUnavailable, match="node-1"):
         SimulatedAllocations(path, "node-1").read()
 
 
 def test_an_unknown_node_is_bad_input_that_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="node-1"):
-        SimulatedGpus(state_of(tmp_path, Behaviour()), "node-9").read()
+        SimulatedGpus(state_of(tmp_path, Behaviour()), "node-9").begin()()
 
 
 def test_the_demo_has_every_case_the_product_must_tell_apart() -> None:

@@ -27,7 +27,7 @@ def test_every_fact_of_a_simulated_world_says_where_it_comes_from(tmp_path: Path
 
 
 def test_a_container_reads_the_node_that_its_template_selected(tmp_path: Path) -> None:
-    gpus = outside(tmp_path, GPU_RECLAIM_NODE="gpu-h100-1").gpus().read().gpus.known()
+    gpus = outside(tmp_path, GPU_RECLAIM_NODE="gpu-h100-1").gpus().begin()().gpus.known()
     assert gpus is not None
     assert len(gpus) == 8
 

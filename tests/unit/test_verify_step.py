@@ -1,6 +1,6 @@
 """The step `verify`, over the real look: files in, Release out, and the exit code that says whether the memory is back."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from steps.contracts.document import Origin, Sample, encode
 from steps.contracts.errors import BadInput, Exit
 from steps.contracts.node_facts import Allocation, GpuFacts, NodeFacts, PodOnDisk, Scan
 from steps.contracts.parcel import pack, unpack
-from steps.contracts.ports import DeviceNode, GpuReading, ProcessScan
+from steps.contracts.ports import DeviceNode, GpuReading, ProcessScan, Walk
 from steps.contracts.release import Release, ReleaseVerdict
 from steps.contracts.stop_receipt import StopReceipt
 from steps.verify.declaration import STEP
@@ -57,9 +57,9 @@ class Outside:
 class Gpus:
     outside: Outside
 
-    def read(self) -> GpuReading:
+    def begin(self) -> Callable[[], GpuReading]:
         seen = self.outside.now()
-        return GpuReading(driver=seen.driver, gpus=seen.gpus, pci_gpu_count=seen.pci_gpu_count)
+        return lambda: GpuReading(driver=seen.driver, gpus=seen.gpus, pci_gpu_count=seen.pci_gpu_count)
 
 
 @dataclass
@@ -69,7 +69,10 @@ class Processes:
     def devices(self, gpus: Sequence[GpuFacts]) -> Sample[tuple[DeviceNode, ...]]:
         return Sample.measured((DeviceNode(name="nvidia0", major=195, minor=0, gpu_uuid=GPU_A),))
 
-    def scan(self, devices: Sequence[DeviceNode], also: Sequence[int], scan: Scan) -> ProcessScan:
+    def walk(self) -> Walk:
+        return Walk(frozenset(), (), {}, (), {})
+
+    def scan(self, devices: Sequence[DeviceNode], also: Sequence[int], scan: Scan, walk: Walk | None = None) -> ProcessScan:
         self.outside.scans.append(scan)
         seen = self.outside.now()
         return ProcessScan(boot_id=seen.boot_id, visibility=seen.visibility, processes=seen.processes, sockets=seen.sockets)

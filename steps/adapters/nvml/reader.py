@@ -6,6 +6,7 @@ A child stuck in the driver cannot be killed (state D); it is left behind, and w
 
 import signal
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from steps.adapters.nvml.child import ask_nvml
@@ -30,17 +31,20 @@ class NvmlReader:
         self._ask = ask
         self._stuck: Child | None = None
 
-    def read(self) -> GpuReading:
-        """One look. If NVML does not answer in time, or the child dies or cannot be started, `gpus` is an error with a sentence."""
+    def begin(self) -> Callable[[], GpuReading]:
+        """One look, begun; the function returned waits for it. If NVML does not answer within the deadline, counted from there,
+        or the child dies or cannot be started, `gpus` is an error with a sentence."""
         if self._stuck is not None and not has_ended(self._stuck):
-            return _failed(
-                f"NVML still hangs: process {self._stuck.pid} is stuck in the driver and cannot be killed; reboot the node"
-            )
+            words = f"NVML still hangs: process {self._stuck.pid} is stuck in the driver and cannot be killed; reboot the node"
+            return partial(_failed, words)
         self._stuck = None
         try:
             child = start(self._ask)
         except OSError as error:
-            return _failed(f"the process that asks NVML could not be started: {error}")
+            return partial(_failed, f"the process that asks NVML could not be started: {error}")
+        return partial(self._finish, child)
+
+    def _finish(self, child: Child) -> GpuReading:
         try:
             ended = wait(child, self._deadline_s)
         except BaseException:

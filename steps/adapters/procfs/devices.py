@@ -11,6 +11,8 @@ from steps.contracts.document import Sample
 from steps.contracts.node_facts import GpuFacts
 from steps.contracts.ports import DeviceNode
 
+MAX_GPUS: Final = 64
+"""More minor numbers than any node has GPUs; should one have more, its processes are walked once more."""
 _GPU_NODE: Final = re.compile(r"nvidia(\d+)")
 _DRIVER_NAMES: Final = ("nvidia-frontend", "nvidia")
 """What the driver calls its major number in /proc/devices: the first until 550, the second since."""
@@ -39,6 +41,17 @@ def device_nodes(root: Path, dev: Path, gpus: Sequence[GpuFacts]) -> Sample[tupl
             f"there is no {dev}/nvidia*, and {root}/devices names no nvidia driver: holders cannot be recognised", str(dev)
         )
     return Sample.measured(tuple(found[name] for name in sorted(found)), str(dev))
+
+
+def possible_nodes(root: Path, dev: Path) -> tuple[DeviceNode, ...]:
+    """Every node that `device_nodes` may turn out to name once NVML has listed the GPUs, here without their UUIDs."""
+    here = device_nodes(root, dev, ()).known()
+    known = () if here is None else here
+    major = _driver_major(root)
+    numbers = {(node.major, node.minor) for node in known}
+    missing = () if major is None else tuple(minor for minor in range(MAX_GPUS) if (major, minor) not in numbers)
+    others = (DeviceNode(name=f"nvidia{minor}", major=major, minor=minor, gpu_uuid=None) for minor in missing if major is not None)
+    return (*known, *others)
 
 
 def _uuid_by_minor(gpus: Sequence[GpuFacts]) -> dict[int, str]:

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 from steps.adapters.procfs.files import DIRECTORY, GONE, numbers_in, read, read_if_there
 from steps.adapters.procfs.stat import parse_stat
-from steps.contracts.node_facts import Hold, HoldVia
-from steps.contracts.ports import DeviceNode
+from steps.contracts.node_facts import Hold
+from steps.contracts.ports import DeviceNode, Found
 
 Wanted = Mapping[int, tuple[DeviceNode, ...]]
 """Device number -> the nodes that have it (one, but for stand-ins that share a number)."""
@@ -146,15 +146,10 @@ def _state(task: str) -> str | None:
     return None if parsed is None else parsed.state
 
 
-def as_holds(numbers: Iterable[int], via: HoldVia, wanted: Wanted) -> tuple[Hold, ...]:
-    """Holds of a whole process, by device number."""
-    return tuple(Hold(device=node.name, gpu_uuid=node.gpu_uuid, via=via) for number in sorted(numbers) for node in wanted[number])
-
-
-def as_thread_holds(threads: Mapping[int, Thread], wanted: Wanted) -> tuple[Hold, ...]:
-    """Holds of single threads, by device number."""
+def as_holds(found: Iterable[Found], wanted: Wanted) -> tuple[Hold, ...]:
+    """What was found of the wanted numbers, by the names of their nodes."""
     return tuple(
-        Hold(device=node.name, gpu_uuid=node.gpu_uuid, via=HoldVia.THREAD, thread_id=thread.id, thread_state=thread.state)
-        for number, thread in sorted(threads.items())
-        for node in wanted[number]
+        Hold(device=node.name, gpu_uuid=node.gpu_uuid, via=one.via, thread_id=one.thread_id, thread_state=one.thread_state)
+        for one in found
+        for node in wanted.get(one.number, ())
     )
