@@ -59,7 +59,7 @@ class Transaction:
         )
 
     def _stop(self, decided: Decision, seen: OwnerState, nodes: Mapping[str, TracedNode]) -> StopReceipt:
-        why = _moved(decided, seen) or _guarded(seen) or sign_of_life(decided, nodes, self._order.now)
+        why = _moved(decided, seen) or _new_pods(decided, seen) or _guarded(seen) or sign_of_life(decided, nodes, self._order.now)
         claimed = why or claim(self._order, decided, seen, self._intents)
         if isinstance(claimed, Refused):
             return refused(self._order, decided, claimed, seen.replicas)
@@ -105,6 +105,17 @@ def _moved(decided: Decision, seen: OwnerState) -> Refused | None:
         return None
     counts = f"; its count went from {decided.replicas} to {seen.replicas}" if seen.replicas != decided.replicas else ""
     return Refused(Refusal.CHANGED_SINCE_DECIDED, f"count, pod template or our marks on it changed since it was judged{counts}")
+
+
+def _new_pods(decided: Decision, seen: OwnerState) -> Refused | None:
+    """A replica that got its node since it was judged was looked at by nobody; it may be at work already."""
+    judged = {pod.uid for pod in decided.pods if pod.node is not None}
+    strangers = [uid for uid in seen.placed_pods if uid not in judged]
+    if not strangers:
+        return None
+    return Refused(
+        Refusal.CHANGED_SINCE_DECIDED, f"pod {strangers[0]} got a node since it was judged, so nobody looked at its GPUs"
+    )
 
 
 def _guarded(seen: OwnerState) -> Refused | None:

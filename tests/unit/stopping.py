@@ -20,9 +20,10 @@ from steps.stop.order import Order
 from steps.stop.transaction import Transaction
 from tests.unit import judging
 from tests.unit.api_double import NOON, ApiDouble, FakeClock
-from tests.unit.cluster_world import DEPLOYMENT, POLICY, cluster, deploy
+from tests.unit.cluster_world import DEPLOYMENT, POLICY, TEAM, cluster, deploy
 
 GPU_RECLAIM = "gpu-reclaim"
+POD = f"/api/v1/namespaces/{TEAM}/pods/a-0"
 INTENTS = f"/api/v1/namespaces/{GPU_RECLAIM}/configmaps"
 
 
@@ -52,7 +53,7 @@ class Scene:
         self.decide()
 
     def decide(self, decision_id: str = "d-1", decided_at: datetime | None = None, **changes: object) -> None:
-        """Judge the owner as it is now; `changes` are fields of the Decision."""
+        """Judge the owner as it is now; `changes` are fields of the Decision. Its own pod in the cluster is the judged one."""
         raw = self.api.objects[DEPLOYMENT]
         made = Decision(
             decision_id=decision_id,
@@ -74,6 +75,10 @@ class Scene:
         )
         self.decision = msgspec.structs.replace(made, **changes)
         self.kept = kept(self.decision)
+        if not self.decision.pods:
+            self.api.objects.pop(POD, None)
+        elif POD in self.api.objects:
+            self.api.objects[POD]["metadata"]["uid"] = self.decision.pods[0].uid
 
     @property
     def order(self) -> Order:

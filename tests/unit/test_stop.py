@@ -13,7 +13,7 @@ from steps.contracts.stop_receipt import Refusal
 from steps.contracts.traced import TracedNode
 from tests.unit import judging
 from tests.unit.api_double import NOON, Fault, Moment, forbidden, lost
-from tests.unit.cluster_world import DEPLOYMENT, SCALE, TEAM
+from tests.unit.cluster_world import DEPLOYMENT, SCALE, TEAM, pod
 from tests.unit.stopping import INTENTS, Scene, busy_node, idle_node, judged_pod, kept
 
 
@@ -119,6 +119,37 @@ def test_what_was_judged_and_changed_since_is_decided_again(patch: dict[str, Any
     scene.api.patch(DEPLOYMENT, patch)
     scene.api.calls.clear()
     assert (scene.refusal(), scene.api.writes) == (Refusal.CHANGED_SINCE_DECIDED, [])
+
+
+def replica(scene: Scene, name: str, *, node: str | None, kind: str = "ReplicaSet", phase: str = "Running") -> None:
+    """One more pod with the labels of the session's."""
+    maker = {"apiVersion": "apps/v1", "kind": kind, "name": "a-7d9", "uid": "uid-7d9", "controller": True}
+    pod(scene.api, name, node=node, phase=phase, labels={"app": "a"}, ownerReferences=[maker])
+    scene.api.calls.clear()
+
+
+@pytest.mark.parametrize(("name", "waited"), [("a-1", False), ("a-1", True)], ids=["a new pod", "a pod that waited"])
+def test_a_replica_that_got_its_node_since_it_was_judged_refuses_the_stop(name: str, waited: bool) -> None:
+    scene = Scene()
+    replica(scene, name, node="n2")
+    if waited:
+        uid = scene.api.objects[f"/api/v1/namespaces/{TEAM}/pods/{name}"]["metadata"]["uid"]
+        waiting = msgspec.structs.replace(judged_pod(name, None, ()), uid=uid, devices=Sample.not_applicable("it is Pending"))
+        scene.decide(pods=(judged_pod(), waiting))
+    receipt = scene.stop()
+    assert (receipt.refusal, scene.api.writes) == (Refusal.CHANGED_SINCE_DECIDED, [])
+    assert "got a node since it was judged" in receipt.sentence
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"node": None, "phase": "Pending"}, {"node": "n2", "kind": "Job"}, {"node": "n2", "phase": "Failed"}],
+    ids=["still waiting", "of a Job with the same labels", "over"],
+)
+def test_a_pod_that_holds_nothing_of_the_session_does_not_refuse_the_stop(other: dict[str, Any]) -> None:
+    scene = Scene()
+    replica(scene, "a-1", **other)
+    assert scene.stop().acted
 
 
 def test_status_and_foreign_annotations_move_the_version_but_do_not_refuse_a_stop() -> None:

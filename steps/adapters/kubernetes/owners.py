@@ -8,7 +8,7 @@ from typing import Final
 from steps.adapters.kubernetes.answers import rejected
 from steps.adapters.kubernetes.api import Answer, Api, Json
 from steps.adapters.kubernetes.digest import judged_digest
-from steps.adapters.kubernetes.fields import count_at, mapping_at, path_of, text_at, texts_at, uid_of
+from steps.adapters.kubernetes.fields import count_at, list_at, mapping_at, path_of, text_at, texts_at, uid_of
 from steps.adapters.kubernetes.guard_lists import PODS, GuardLists
 from steps.adapters.kubernetes.guards import guards_of
 from steps.adapters.kubernetes.kinds import KINDS, switch_of
@@ -40,6 +40,7 @@ class KubernetesOwners:
             judged_digest=judged_digest(raw, policy.opt_out),
             resource_version=text_at(raw, "metadata", "resourceVersion") or "",
             guards=(*guards_of(owner, raw, own, policy.opt_out, lists), *unreadable),
+            placed_pods=tuple(sorted(uid_of(pod) for pod in own if _is_placed(pod))),
         )
 
     def count(self, owner: OwnerRef) -> Count | Rejected:
@@ -91,6 +92,12 @@ def _no_switch(owner: OwnerRef) -> Rejected:
 
 def _belongs(pod: Json, owner: Json) -> bool:
     return matches(mapping_at(owner, "spec").get("selector"), texts_at(pod, "metadata", "labels"))
+
+
+def _is_placed(pod: Json) -> bool:
+    """A replica that has a node. Pods of a Job or nobody that merely bear the same labels are not the owner's."""
+    makers = (one for one in list_at(pod, "metadata", "ownerReferences") if one.get("controller") is True)
+    return text_at(pod, "spec", "nodeName") is not None and any(text_at(one, "kind") == "ReplicaSet" for one in makers)
 
 
 def _pods_unreadable(owner: OwnerRef, words: str) -> GuardMet:
