@@ -119,7 +119,7 @@ def _introduce(console: Console, world: World) -> None:
     gpus = sum(len(node.gpus) for node in world.nodes.values())
     pods = [item for item in world.objects.values() if item["kind"] == "Pod"]
     waiting = sum(pod["status"]["phase"] == "Pending" for pod in pods)
-    size = f"{len(world.nodes)} nodes, {gpus} GPUs, {len(pods) - waiting} sessions, {waiting} pod waiting for a GPU"
+    size = f"{len(world.nodes)} nodes, {gpus} GPUs, {len(pods)} sessions, {waiting} of them waiting for a GPU"
     console.print(f"A simulated cluster: {size}.")
     console.print("The sweep is the one that is deployed: the rendered Argo workflow, its containers as processes.\n")
 
