@@ -92,11 +92,16 @@ def start_server(where: Places, network: NetworkNamespace, ledger: Ledger) -> No
     ledger.wait("argo-server", "Argo's API server answers", lambda: ran(check, timeout_s=20).returncode == 0, within_s=SERVED_S)
 
 
-def start_events(where: Places, network: NetworkNamespace, ledger: Ledger, kubectl: Kubectl) -> None:
-    """NATS with JetStream, the controller of Argo Events, and the event bus `default`."""
+def start_nats(where: Places, network: NetworkNamespace, ledger: Ledger) -> None:
+    """NATS with JetStream, on the files that an earlier one of this cluster left."""
     configuration = where.run / "nats.conf"
     configuration.write_text(settings.nats(where.run, certificates(where)), encoding="utf-8")
     ledger.start("nats", [*network.inside(), "nats-server", "--config", configuration])
+
+
+def start_events(where: Places, network: NetworkNamespace, ledger: Ledger, kubectl: Kubectl) -> None:
+    """NATS with JetStream, the controller of Argo Events, and the event bus `default`."""
+    start_nats(where, network, ledger)
     shipped = source_of(where, ARGO_EVENTS) / "manifests" / "base" / "controller-manager" / "controller-config.yaml"
     content = yaml.safe_load(shipped.read_text(encoding="utf-8"))["data"]["controller-config.yaml"]
     write_atomically(EVENTS_CONFIGURATION, str(content).encode())

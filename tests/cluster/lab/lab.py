@@ -1,12 +1,13 @@
 """The test cluster as one object, however it came to be: started here, or there already."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tests.cluster.lab import gpu
-from tests.cluster.lab.argo import NAMESPACE, SERVER_ADDRESS, start_events, start_server
+from tests.cluster.lab.argo import NAMESPACE, SERVER_ADDRESS, start_events, start_nats, start_server, start_workflows
 from tests.cluster.lab.certificates import NODE
 from tests.cluster.lab.commands import output_of
 from tests.cluster.lab.controlplane import kubeconfig
@@ -70,6 +71,19 @@ class Lab:
         network = self._here("event bus")
         if not self.ledger.runs("argo-events"):
             start_events(self.where, network, self.ledger, self.kubectl)
+
+    @contextmanager
+    def without(self, name: str) -> Iterator[None]:
+        """The cluster while its `nats` or its `workflow-controller` is down; started again afterwards."""
+        network = self._here(name)
+        self.ledger.end(name)
+        try:
+            yield
+        finally:
+            if name == "nats":
+                start_nats(self.where, network, self.ledger)
+            else:
+                start_workflows(self.where, network, self.ledger, self.kubectl)
 
     def gpus(self) -> int | None:
         """How many GPUs the node can give; None if it says nothing."""
