@@ -165,11 +165,18 @@ def _drive() -> None:
 
 
 def _watch() -> None:
-    """Its readiness says that every GPU of the node is clean and that it looks: drive begins nothing before."""
+    """Its readiness says that every GPU of the node is clean and that it looks: drive begins nothing before.
+
+    More of a processor than other probes ask for: on a busy node it would look too seldom to see what is over in a moment.
+    """
     given = {**RUN, **{one.name: one.default for one in WATCH.inputs if one.default is not None}}
     made = Wiring(WATCH, given=given).node_container(timeout_s=3600)
     env = made.env if isinstance(made.env, list) else []
     made.env = [*env, Env(name="GPU_RECLAIM_NODE_POD", value="true")]
+    made.resources = m.ResourceRequirements(
+        requests={"cpu": m.Quantity("250m"), "memory": m.Quantity("64Mi")},
+        limits={"cpu": m.Quantity("2"), "memory": m.Quantity("256Mi")},
+    )
     made.readiness_probe = m.Probe(
         exec=m.ExecAction(command=["test", "-f", READY_FILE]), period_seconds=1, initial_delay_seconds=1, failure_threshold=3
     )

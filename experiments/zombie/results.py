@@ -120,6 +120,9 @@ class Provenance(Document, frozen=True, kw_only=True):
     gpus: tuple[str, ...]
     backend: str | None
     images: tuple[str, ...]
+    waited_s: float
+    """What the experiment waited for on purpose: graces and windows of observation. The rest of its time is its own cost."""
+    took_s: float | None
     started_at: datetime | None
     finished_at: datetime | None
 

@@ -36,11 +36,24 @@ def install(lab: Lab) -> None:
     lab.kubectl("patch", "workflowtemplate", TEMPLATE, f"--namespace={lab.namespace}", "--type=merge", f"--patch={patch}")
 
 
-def experiment(lab: Lab, **parameters: str) -> Run:
+def experiment(lab: Lab, *, within_s: float = RUN_S, **parameters: str) -> Run:
     """Submit it as a person does, wait for its end, and hand over its evidence."""
     given = {"node": lab.node, **QUICK, **{name.replace("_", "-"): value for name, value in parameters.items()}}
     name = scene.submit(lab, TEMPLATE, given)
-    return Run(name, scene.finish(lab, name, within_s=RUN_S), lab.evidence / name)
+    return Run(name, scene.finish(lab, name, within_s=within_s), lab.evidence / name)
+
+
+def share_of_waiting(run: Run) -> float:
+    """The run's time over what it waited for on purpose."""
+    provenance = results_of(run).provenance
+    assert provenance.took_s is not None
+    return provenance.took_s / provenance.waited_s
+
+
+def stop(lab: Lab, name: str) -> None:
+    """As `argo stop` does."""
+    patch = json.dumps({"spec": {"shutdown": "Stop"}})
+    lab.kubectl("patch", "workflow", name, f"--namespace={lab.namespace}", "--type=merge", f"--patch={patch}")
 
 
 def results_of(run: Run) -> ZombieResults:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
+from experiments.zombie.drive.conduct import RECREATION_S
 from experiments.zombie.recording import DriveRecord, WatchRecording, What
 from experiments.zombie.report import portraits
 from experiments.zombie.report.files import ORDER, Recorded
@@ -136,9 +137,31 @@ def _provenance(run: RunRecord, found: Sequence[Recorded], tag: str, commit: str
         gpus=tuple(f"{gpu.name.known() or 'unknown'} ({gpu.uuid})" for gpu in watched.gpus) if watched else (),
         backend=drives[0].settings.backend if drives else None,
         images=tuple(sorted(images)),
+        waited_s=round(sum(waiting_s(drive) for drive in drives), 1),
+        took_s=_took_s(run),
         started_at=run.started_at,
         finished_at=run.finished_at,
     )
+
+
+def waiting_s(drive: DriveRecord) -> float:
+    """Seconds that a scenario waits on purpose: each state for its window, from the deletion until the orphan's end is due, and
+    a moment to see whether a controller makes the pod again."""
+    waited = 0.0
+    for repetition in drive.repetitions:
+        marks = {mark.what: mark for mark in repetition.marks}
+        waited += drive.settings.observe_s * sum(what in marks for what in (What.HOLDS, What.KILL, What.HOLDS_AGAIN))
+        waited += RECREATION_S if What.GONE in marks else 0.0
+        if What.DELETE in marks and What.GONE in marks:
+            ended = marks[What.GONE].at
+            waited += min(float(drive.settings.grace_s), max(0.0, (ended - marks[What.DELETE].at).total_seconds()))
+    return waited
+
+
+def _took_s(run: RunRecord) -> float | None:
+    """From the start of the run to the end of its last scenario: the report is made after that."""
+    ends = [node.finished_at for node in run.nodes if node.template in ("drive", "watch") and node.finished_at is not None]
+    return None if run.started_at is None or not ends else round((max(ends) - run.started_at).total_seconds(), 1)
 
 
 def summary(done: ZombieResults, report: str) -> ZombieSummary:

@@ -209,6 +209,7 @@ def _provenance(results: ZombieResults) -> tuple[tuple[str, str], ...]:
         ("driver", _said(p.driver)),
         ("kernel", _said(p.kernel)),
         ("images that ran", ", ".join(p.images) or "unknown: the cluster named none"),
+        ("took", "unknown" if p.took_s is None else f"{p.took_s:.0f} s, of which {p.waited_s:.0f} s were waiting on purpose"),
         ("started", "unknown" if p.started_at is None else f"{p.started_at:%Y-%m-%d %H:%M:%S} UTC"),
         ("report made", f"{results.stamp.made_at:%Y-%m-%d %H:%M:%S} UTC"),
     )

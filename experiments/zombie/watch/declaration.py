@@ -12,7 +12,7 @@ STEP: Final = Step(
         In("run", "name of the run", Form.ID),
         In("scenario", "the scenario that is driven"),
         In("node", "name of the node this runs on"),
-        In("interval-s", "seconds between two looks", Form.SECONDS, default="0.15"),
+        In("interval-s", "seconds between two looks", Form.SECONDS, default="0.12"),
         In("clean-s", "seconds the GPUs are given to become free before the scenario is refused", Form.SECONDS, default="15"),
         In("settle-s", "seconds of watching after drive has ended", Form.SECONDS, default="2"),
         In("limit-s", "seconds after which watching ends in any case", Form.SECONDS, default="1500"),

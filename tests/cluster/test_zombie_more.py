@@ -1,0 +1,88 @@
+"""The termination experiment where things are not ordinary: a GPU in use, a run that is stopped, other ways to die, repetitions."""
+
+import pytest
+
+from experiments.zombie.results import Word
+from experiments.zombie.scenarios import Row
+from tests.cluster import scene, zombie_scene
+from tests.cluster.lab.lab import Lab
+from tests.cluster.zombie_scene import NAMESPACE
+
+pytestmark = pytest.mark.cluster
+
+ONE_RUN_S = 240
+"""These tests run the experiment themselves."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def experiment_installed(installed: Lab) -> None:
+    zombie_scene.install(installed)
+
+
+@pytest.mark.timeout(ONE_RUN_S, func_only=True)
+def test_a_gpu_in_use_is_left_alone_and_said(installed: Lab) -> None:
+    scene.start_session(installed, "tenant")
+    tenant = scene.wait_running(installed, "tenant")
+    try:
+        run = zombie_scene.experiment(installed, scenarios="s2")
+        (one,) = zombie_scene.results_of(run).scenarios
+        assert one.problem is not None
+        assert "nothing was begun" in one.problem
+        assert not installed.kubectl.list("pod", NAMESPACE)
+        assert scene.wait_running(installed, "tenant")["metadata"]["uid"] == tenant["metadata"]["uid"]
+    finally:
+        installed.kubectl.delete("deployment", "tenant", scene.TEAM)
+        installed.kubectl.wait("the tenant is gone", lambda: not scene.pods_of(installed, "tenant"), within_s=40)
+
+
+@pytest.mark.timeout(ONE_RUN_S, func_only=True)
+def test_a_run_that_is_stopped_half_way_leaves_no_session_and_reports_what_it_has(installed: Lab) -> None:
+    name = scene.submit(installed, zombie_scene.TEMPLATE, {"node": installed.node, "scenarios": "s1", "observe-s": "5"})
+    installed.kubectl.wait("the session runs", lambda: bool(installed.kubectl.list("pod", NAMESPACE)), within_s=60)
+    zombie_scene.stop(installed, name)
+    scene.finish(installed, name, within_s=90)
+    installed.kubectl.wait("the session is gone", lambda: not installed.kubectl.list("pod", NAMESPACE), within_s=40)
+    assert (installed.evidence / name / "report.html").exists()
+
+
+@pytest.mark.repeat
+@pytest.mark.timeout(ONE_RUN_S, func_only=True)
+@pytest.mark.parametrize(
+    ("ending", "orphan"),
+    [("sigkill", Word.AT_GRACE), ("evict", Word.WITH_PID1), ("force", Word.WITH_PID1)],
+)
+def test_other_ways_to_end_a_session_leave_nothing_either(installed: Lab, ending: str, orphan: Word) -> None:
+    (one,) = zombie_scene.results_of(zombie_scene.experiment(installed, scenarios="s2", ending=ending)).scenarios
+    words = zombie_scene.words(one)
+    assert (one.problem, words[Row.AFTER_DELETION], words[Row.ORPHAN]) == (None, Word.FREE, orphan)
+
+
+@pytest.mark.repeat
+@pytest.mark.timeout(ONE_RUN_S, func_only=True)
+@pytest.mark.parametrize(
+    ("worker", "killed"),
+    [("training-child", Word.YES), ("multiprocessing", Word.YES), ("setsid", Word.NO)],
+)
+def test_children_of_a_killed_worker_keep_memory_until_the_container_ends(installed: Lab, worker: str, killed: Word) -> None:
+    (one,) = zombie_scene.results_of(zombie_scene.experiment(installed, scenarios="s2", worker=worker)).scenarios
+    words = zombie_scene.words(one)
+    assert (one.problem, words[Row.KILLED_CONTEXT], words[Row.AFTER_DELETION]) == (None, killed, Word.FREE)
+
+
+@pytest.mark.repeat
+@pytest.mark.timeout(ONE_RUN_S, func_only=True)
+def test_a_deployment_makes_its_pod_again_and_the_experiment_copes(installed: Lab) -> None:
+    (one,) = zombie_scene.results_of(zombie_scene.experiment(installed, scenarios="s2", session="deployment")).scenarios
+    assert (one.problem, len(one.repetitions[0].recreated)) == (None, 1)
+    assert "ReplicaSet/" in one.repetitions[0].recreated[0]
+    assert not installed.kubectl.list("pod", NAMESPACE)
+
+
+@pytest.mark.repeat
+@pytest.mark.timeout(900, func_only=True)
+def test_three_repetitions_agree_in_every_row(installed: Lab) -> None:
+    results = zombie_scene.results_of(zombie_scene.experiment(installed, within_s=850, repetitions="3"))
+    unstable = [
+        (one.scenario.value, v.row.value, v.n, v.of) for one in results.scenarios for v in one.verdicts if (v.n, v.of) != (3, 3)
+    ]
+    assert unstable == []
