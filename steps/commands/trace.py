@@ -162,7 +162,11 @@ def _no_pods() -> "tuple[PodFacts, ...] | None":
 
 
 def _pods_by_api(node: str, outside: Outside) -> "Callable[[], tuple[PodFacts, ...] | None]":
-    """Pods of the node, asked anew for each picture. A wrong name would make every pod look gone, so it is checked first."""
+    """Pods of the node, asked anew for each picture. A wrong name would make every pod look gone, so it is checked first.
+
+    Missing once is not yet gone: a pod that the list before still had counts as there. The first list is taken here, before
+    any look, so a pod that is deleted while we look is not called gone.
+    """
     cluster = outside.cluster()
     try:
         names = [one.name for one in cluster.gpu_nodes()]
@@ -171,4 +175,12 @@ def _pods_by_api(node: str, outside: Outside) -> "Callable[[], tuple[PodFacts, .
             raise BadInput(f"the API server has no GPU node {node!r}; name this one with --node: {known}")
     except SourceUnavailable as error:
         raise SourceUnavailable(f"{error}; without --api the kubelet's folders name the pods") from error
-    return lambda: cluster.pods_on([node])
+    seen = [cluster.pods_on([node])]
+
+    def both() -> "tuple[PodFacts, ...]":
+        before, now = seen[0], cluster.pods_on([node])
+        seen[0] = now
+        listed = {pod.uid for pod in now}
+        return (*now, *(pod for pod in before if pod.uid not in listed))
+
+    return both

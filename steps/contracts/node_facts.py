@@ -98,6 +98,14 @@ class ProcessActivity(Document, frozen=True, kw_only=True):
     sm_ratio: float
 
 
+class AccountedProcess(Document, frozen=True, kw_only=True):
+    """A process that has ended, as NVML's accounting mode remembers it. ran_s: how long it had a context."""
+
+    pid: int
+    peak_memory_bytes: Sample[int]
+    ran_s: float
+
+
 class GpuFacts(Document, frozen=True, kw_only=True):
     """One GPU, or one MIG instance of it (then `parent_uuid` is set)."""
 
@@ -124,6 +132,8 @@ class GpuFacts(Document, frozen=True, kw_only=True):
     mps_active: Sample[bool]
     accounting_mode: Sample[bool]
     parent_uuid: str | None = None
+    accounted: Sample[tuple[AccountedProcess, ...]] = Sample.not_applicable("accounting mode is off")
+    """The latest that ended, newest first."""
 
 
 class HoldVia(enum.Enum):

@@ -170,7 +170,7 @@ def _memory(seen: Seen) -> Check:
     if gpus is None:
         return _check(5, title, Outcome.NOT_SEEN, f"NVML cannot be asked: {why(seen.facts.gpus)}")
     lines = [f"GPU {gpu.index}: {mib(gpu.memory.used_bytes)} of {mib(gpu.memory.total_bytes)} used" for gpu in gpus]
-    ghosts = [words for gpu in seen.traced.gpus if (words := ghost_warning(gpu)) is not None]
+    ghosts = [words for gpu in seen.traced.gpus if (words := ghost_warning(gpu, seen.facts)) is not None]
     if seen.blind:
         lines.append("whose memory it is cannot be seen from here: NVML shows the whole device, /proc only this container")
     unknown = any(gpu.memory.used_bytes.known() is None for gpu in gpus)

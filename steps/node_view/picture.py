@@ -8,7 +8,7 @@ from steps.contracts.document import Document
 from steps.contracts.errors import Exit
 from steps.contracts.node_facts import NodeFacts, VisibilityLevel
 from steps.contracts.traced import GpuClass, TracedGpu, TracedNode
-from steps.node_view.words import MIB, printable
+from steps.node_view.words import MIB, mib, printable
 from steps.trace.memory import GHOST_BYTES
 from steps.trace.node import trace_node
 
@@ -23,6 +23,7 @@ PROBLEMS: Final = (
     GpuClass.GPU_LOST,
 )
 """Classes that somebody must look at: memory or a device is held by nobody who should."""
+MAX_REMEMBERED: Final = 3
 UNJUDGED: Final = (GpuClass.BLIND, GpuClass.ABI_MISMATCH, GpuClass.UNKNOWN)
 """Headlines that are no answer."""
 
@@ -94,11 +95,19 @@ def problems_on(gpu: TracedGpu) -> tuple[GpuClass, ...]:
     return tuple(dict.fromkeys(one for one in found if one in PROBLEMS))
 
 
-def ghost_warning(gpu: TracedGpu) -> str | None:
-    """A sentence where memory beyond the ghost threshold belongs to nobody, pending ones included."""
+def ghost_warning(gpu: TracedGpu, facts: NodeFacts) -> str | None:
+    """A sentence where memory beyond the ghost threshold belongs to nobody, pending ones included, with what accounting knows."""
     rest = gpu.unexplained_bytes.known()
     accused = gpu.headline in (GpuClass.GHOST_CONTEXT, GpuClass.UNKNOWN)
     if rest is None or rest <= GHOST_BYTES or not accused:
         return None
     sure = "" if gpu.headline is GpuClass.GHOST_CONTEXT else ", which is not certain: see what is said of it above"
-    return f"GPU {gpu.index}: {rest / MIB:.0f} MiB are held although no process explains them{sure}"
+    return f"GPU {gpu.index}: {rest / MIB:.0f} MiB are held although no process explains them{sure}{_remembered(gpu, facts)}"
+
+
+def _remembered(gpu: TracedGpu, facts: NodeFacts) -> str:
+    """The dead that NVML's accounting still knows: one of them may have left it."""
+    known = facts.gpus.known()
+    dead = [one for each in (() if known is None else known) if each.uuid == gpu.uuid for one in each.accounted.known() or ()]
+    named = [f"PID {one.pid} ({mib(one.peak_memory_bytes)} at most)" for one in dead[:MAX_REMEMBERED]]
+    return f"; accounting remembers of processes that ended: {', '.join(named)}" if named else ""

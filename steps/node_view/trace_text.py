@@ -44,7 +44,7 @@ def _detail(words: str, width: int | None) -> list[str]:
 def warnings(picture: NodePicture) -> Iterator[str]:
     """Memory without a process, what could not be seen, and records that could not be read."""
     for gpu in picture.traced.gpus:
-        ghost = ghost_warning(gpu)
+        ghost = ghost_warning(gpu, picture.facts)
         if ghost is not None:
             yield printable(ghost)
     facts = picture.facts

@@ -1,8 +1,11 @@
 """The collector's reader over the simulated library: real child process, real bindings, real deadline."""
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from sim.node.state import (
     GPU_IS_LOST,
     MIB,
     NO_ACTIVITY,
+    Accounted,
     Fault,
     MigInstance,
     ScriptedProcess,
@@ -19,9 +23,11 @@ from sim.node.state import (
     ordinary_node,
 )
 from steps.adapters.nvml import NvmlReader
+from steps.contracts.document import Sample
+from steps.contracts.document import State as State_
 from steps.contracts.node_facts import GpuFacts, Health, Layout, MemoryAccounting
 from steps.contracts.ports import GpuReading
-from tests.shim.conftest import Node, Workload
+from tests.shim.conftest import ROOT, Node, Workload
 
 
 @pytest.fixture
@@ -115,6 +121,80 @@ def test_without_a_driver_the_reason_is_a_sentence(node: Node, read: Callable[[]
     assert reading.gpus.known() is None
     assert "the NVIDIA driver is not loaded" in str(reading.gpus.reason)
     node.write(node.state)
+
+
+def test_accounting_names_the_latest_dead_with_their_peak_and_leaves_the_living_out(
+    node: Node, read: Callable[[], GpuReading]
+) -> None:
+    node.change(
+        accounting=True,
+        accounted=(
+            Accounted(pid=11, running=False, gpu_percent=5, peak_bytes=GIB, time_ms=1500, start_us=100),
+            Accounted(pid=12, running=True, gpu_percent=5, peak_bytes=GIB, time_ms=0, start_us=200),
+            Accounted(pid=13, running=False, gpu_percent=5, peak_bytes=2 * GIB, time_ms=2500, start_us=300),
+        ),
+    )
+    remembered = only(read()).accounted.known()
+    assert remembered is not None
+    assert [(one.pid, one.peak_memory_bytes.known(), one.ran_s) for one in remembered] == [(13, 2 * GIB, 2.5), (11, GIB, 1.5)]
+
+
+def test_with_accounting_off_the_dead_are_not_applicable_and_not_none(node: Node, read: Callable[[], GpuReading]) -> None:
+    gpu = only(read())
+    assert (gpu.accounting_mode.known(), gpu.accounted.state) == (False, State_.NOT_APPLICABLE)
+
+
+CALLS = {
+    "memory": "nvmlDeviceGetMemoryInfo_v2",
+    "utilisation": "nvmlDeviceGetUtilizationRates",
+    "processes": "nvmlDeviceGetComputeRunningProcesses_v3",
+    "power": "nvmlDeviceGetPowerUsage",
+    "accounting": "nvmlDeviceGetAccountingMode",
+}
+
+
+@pytest.mark.parametrize("code", [1, 2, 4, 6, 9, 10, 15, 16, 18, 999])
+@pytest.mark.parametrize("call", sorted(CALLS))
+def test_whatever_one_call_answers_its_reading_is_unknown_with_the_code_and_the_others_stand(
+    node: Node, read: Callable[[], GpuReading], call: str, code: int
+) -> None:
+    """Facts 3.8, code by code. 3, 7, 13 and 25 have answers of their own, and tests of their own."""
+    node.change(faults=(Fault(function=CALLS[call], error=code),))
+    gpu = only(read())
+    readings: dict[str, Sample[Any]] = {
+        "memory": gpu.memory.used_bytes,
+        "utilisation": gpu.activity[-1].utilisation_ratio,
+        "processes": gpu.processes,
+        "power": gpu.power_w,
+        "accounting": gpu.accounting_mode,
+    }
+    assert (readings[call].state, f"NVML {code}" in str(readings[call].reason)) == (State_.ERROR, True)
+    lost = {15: Health.LOST, 16: Health.RESET_REQUIRED}
+    assert gpu.health is lost.get(code, Health.OK)
+    assert gpu.temperature_c.known() is not None
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(9, "wait for its pod, or load it"), (12, "run this on a GPU node"), (18, "reload it or reboot"), (999, "NVML 999")],
+)
+def test_an_init_that_fails_says_what_to_do_and_loses_no_gpu(
+    node: Node, read: Callable[[], GpuReading], code: int, words: str
+) -> None:
+    """999 at init in one container only is a fault of its device access: nothing is said of any GPU (facts 3.8)."""
+    node.write(State(gpus=node.state.gpus, faults=(Fault(function="nvmlInitWithFlags", error=code),)))
+    reading = read()
+    assert (reading.gpus.state, words in str(reading.gpus.reason)) == (State_.ERROR, True)
+
+
+def test_without_the_library_the_reason_says_where_to_run(node: Node) -> None:
+    """In a process of its own: this one has the library loaded for good."""
+    ask = "from steps.adapters.nvml import NvmlReader; print(NvmlReader().begin()().gpus.reason)"
+    nowhere = {**node.environment(), "LD_LIBRARY_PATH": "/nonexistent"}
+    told = subprocess.run(
+        [sys.executable, "-c", ask], env=nowhere, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "libnvidia-ml.so.1 is not here: run this on a GPU node" in told.stdout
 
 
 def test_mig_instances_are_read_beside_their_gpu(node: Node, read: Callable[[], GpuReading]) -> None:

@@ -30,14 +30,19 @@ class ImpatientClock(FakeClock):
 
 @dataclass
 class Cluster:
+    """first: pods that only the first list has."""
+
     nodes: Sequence[str]
     pods: Sequence[PodFacts]
+    first: Sequence[PodFacts] = ()
+    lists: int = 0
 
     def gpu_nodes(self) -> tuple[GpuNode, ...]:
         return tuple(GpuNode(name=name, gpus=1, ready=True) for name in self.nodes)
 
     def pods_on(self, nodes: Sequence[str]) -> tuple[PodFacts, ...]:
-        return tuple(pod for pod in self.pods if pod.node in nodes)
+        self.lists += 1
+        return tuple(pod for pod in (*self.pods, *(self.first if self.lists == 1 else ())) if pod.node in nodes)
 
 
 @dataclass

@@ -306,6 +306,16 @@ def test_with_the_api_a_pod_it_does_not_know_is_gone(capsys: pytest.CaptureFixtu
     assert seen["headline"] == GpuClass.POD_GONE_LIVE.value
 
 
+def test_a_pod_that_only_the_last_list_lacks_is_not_yet_gone_and_the_next_picture_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    deleted = pod(POD, ("ab" * 32,), node="node-a")
+    world = busy_world(api=Cluster(["node-a"], (), first=(deleted,)), clock=ImpatientClock(looks=3))
+    run(world, "trace", "--api", "--node=node-a", "--watch", "-o", "json")
+    told = [json.loads(line)["traced"]["gpus"][0]["headline"] for line in capsys.readouterr().out.splitlines()]
+    assert told == ["IDLE_HOLDER", "POD_GONE_LIVE", "POD_GONE_LIVE"]
+
+
 def test_a_node_name_that_the_api_does_not_have_is_refused_because_every_pod_would_look_gone() -> None:
     with pytest.raises(BadInput, match=r"no GPU node 'laptop'.*node-a"):
         run(busy_world(api=Cluster(["node-a"], ())), "trace", "--api", "--node=laptop")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
+from steps.adapters.nvml.accounting import accounted
 from steps.adapters.nvml.activity import EngineActivity, GpmStart, process_activity, utilisation
 from steps.adapters.nvml.bindings import (
     ARGUMENT_VERSION_MISMATCH,
@@ -63,6 +64,7 @@ def gpu_facts(found: Found, engines: EngineActivity, *, taken_at: datetime, pid_
     accounting_mode = whole.ask("accounting mode", lambda: nvml.nvmlDeviceGetAccountingMode(handle) == 1)
     minor_number = whole.ask("minor number", lambda: int(nvml.nvmlDeviceGetMinorNumber(handle)))
     by_process = process_activity(device, int(taken_at.timestamp() * 1_000_000))
+    remembered = accounted(device, accounting_mode)
     lists = read_processes(device, total_bytes=memory.total_bytes.known(), pid_max=pid_max)
     return GpuFacts(
         uuid=found.uuid,
@@ -87,6 +89,7 @@ def gpu_facts(found: Found, engines: EngineActivity, *, taken_at: datetime, pid_
         mps_active=lists.mps_active,
         accounting_mode=accounting_mode,
         parent_uuid=found.parent_uuid,
+        accounted=remembered,
     )
 
 
