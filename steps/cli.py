@@ -19,6 +19,12 @@ SIMULATOR_VARIABLE = "GPU_RECLAIM_SIMULATOR"
 """Path of a simulator's state file; set by the local runner. Unset means the real outside; empty is refused."""
 
 
+DESCRIPTION = "Who holds each GPU of a cluster, whether it is still used, and how an idle session gives it back. Nothing is stopped by default."
+EPILOG = (
+    "Try it without a cluster: gpu-reclaim demo. Exit codes: 0 done, 1 could not, 2 bad input, 3 found problems, 4 memory not back."
+)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit code; a traceback means a bug of ours, never a user's mistake."""
     try:
@@ -41,7 +47,7 @@ def _printable(sentence: str) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="gpu-reclaim", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="gpu-reclaim", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"gpu-reclaim {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_steps(commands)
