@@ -19,7 +19,10 @@ SIMULATOR_VARIABLE = "GPU_RECLAIM_SIMULATOR"
 """Path of a simulator's state file; set by the local runner. Unset means the real outside; empty is refused."""
 
 
-DESCRIPTION = "Who holds each GPU of a cluster, whether it is still used, and how an idle session gives it back. Nothing is stopped by default."
+DESCRIPTION = (
+    "Who holds each GPU of a cluster, whether it is still used, and how an idle session gives it back. "
+    "Nothing is stopped unless a policy and a run both say so."
+)
 EPILOG = (
     "Try it without a cluster: gpu-reclaim demo. Exit codes: 0 done, 1 could not, 2 bad input, 3 found problems, 4 memory not back."
 )
