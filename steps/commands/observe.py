@@ -2,7 +2,6 @@
 
 import argparse
 import platform
-import shutil
 import sys
 from collections.abc import Callable
 
@@ -27,6 +26,7 @@ def _observe(arguments: argparse.Namespace, outside: Outside) -> Exit:
     import msgspec  # noqa: PLC0415 - the CLI loads what a command needs, when it runs
 
     from steps.collect.look import look  # noqa: PLC0415
+    from steps.commands.answer import say, width_of  # noqa: PLC0415
     from steps.node_view.observation import observe  # noqa: PLC0415
     from steps.node_view.observe_text import observe_text  # noqa: PLC0415
     from steps.node_view.words import harmless_json  # noqa: PLC0415
@@ -38,9 +38,5 @@ def _observe(arguments: argparse.Namespace, outside: Outside) -> Exit:
     if arguments.output == "json":
         print(harmless_json(msgspec.json.format(msgspec.json.encode(observation), indent=2).decode()))
     else:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        print(observe_text(observation, width=width), end="")
-    for sentence in observation.answer.sentences:
-        aside = arguments.output == "json" or sentence.startswith("could not")
-        print(f"gpu-reclaim: {sentence}" if aside else sentence, file=sys.stderr if aside else sys.stdout)
-    return Exit(observation.answer.exit)
+        print(observe_text(observation, width=width_of(sys.stdout)), end="")
+    return say(observation.answer, beside_document=arguments.output == "json")

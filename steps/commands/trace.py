@@ -2,7 +2,6 @@
 
 import argparse
 import platform
-import shutil
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -125,16 +124,15 @@ def _looks(count: int) -> str:
 
 def _leave(picture: "NodePicture", form: str) -> Exit:
     """The answer: on stdout below the table, on stderr beside a document, and on stderr whatever could not be judged."""
-    code = Exit(picture.answer.exit)
-    for sentence in picture.answer.sentences:
-        aside = form in ("json", "yaml") or sentence.startswith("could not")
-        print(f"gpu-reclaim: {sentence}" if aside else sentence, file=sys.stderr if aside else sys.stdout)
-    return code
+    from steps.commands.answer import say  # noqa: PLC0415
+
+    return say(picture.answer, beside_document=form in ("json", "yaml"))
 
 
 def _rendered(picture: "NodePicture", form: str) -> str:
     import msgspec  # noqa: PLC0415
 
+    from steps.commands.answer import width_of  # noqa: PLC0415
     from steps.node_view.trace_text import trace_text  # noqa: PLC0415
     from steps.node_view.words import harmless_json  # noqa: PLC0415
 
@@ -144,8 +142,7 @@ def _rendered(picture: "NodePicture", form: str) -> str:
         import yaml  # noqa: PLC0415
 
         return str(yaml.safe_dump(msgspec.to_builtins(picture), sort_keys=False, allow_unicode=False))
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    return trace_text(picture, wide=form == "wide", width=width)
+    return trace_text(picture, wide=form == "wide", width=width_of(sys.stdout))
 
 
 def _line(picture: "NodePicture") -> str:
