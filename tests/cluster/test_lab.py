@@ -64,7 +64,7 @@ def test_the_node_offers_one_gpu_and_the_executor_of_this_cluster(lab: Lab) -> N
     assert lab.gpus() == 1
     node = lab.kubectl.get("node", lab.node)
     assert node is not None
-    images = {name for image in node["status"]["images"] for name in image["names"]}
+    images = {name for image in node["status"]["images"] for name in image["names"] or ()}
     assert any(name.startswith("docker.io/local/argoexec:") for name in images)
 
 

@@ -15,7 +15,7 @@ from steps.contracts.files import write_atomically
 from tests.cluster.lab.dockerfiles import OwnImage, content_hash
 from tests.cluster.lab.errors import LabError
 from tests.cluster.lab.gobuild import is_built
-from tests.cluster.lab.imagestore import store_of, take_over
+from tests.cluster.lab.imagestore import nameless, store_of, take_over
 from tests.cluster.lab.kubectl import Kubectl
 from tests.cluster.lab.lab import require_mark
 from tests.cluster.lab.locks import alone
@@ -194,6 +194,16 @@ def test_an_image_store_that_was_left_clean_is_kept_once(tmp_path: Path) -> None
     assert (store_of(where) / "images").is_file()
     take_over(where)
     assert not (store_of(where) / "images").exists(), "its containerd did not end in order, so it may name containers that are gone"
+
+
+def test_an_image_whose_name_was_given_to_a_newer_one_is_found() -> None:
+    listed = """REF                  TYPE                                       DIGEST     SIZE     PLATFORMS   LABELS
+docker.io/local/a:1  application/vnd.oci.image.manifest.v1+json sha256:new 62.1 MiB linux/amd64 io.cri-containerd.image=managed
+sha256:config-new    application/vnd.oci.image.manifest.v1+json sha256:new 62.1 MiB linux/amd64 io.cri-containerd.image=managed
+sha256:config-old    application/vnd.oci.image.manifest.v1+json sha256:old 62.1 MiB linux/amd64 io.cri-containerd.image=managed
+"""
+    assert nameless(listed) == ["sha256:config-old"]
+    assert nameless("") == []
 
 
 def test_an_ended_child_leaves_no_zombie(ledger: Ledger) -> None:

@@ -49,16 +49,25 @@ def import_images(where: Places, socket: Path, tars: Sequence[Path]) -> None:
 
 
 def forget_containers(where: Places, socket: Path) -> None:
-    """Remove every task and container from a running containerd, and mark the store clean if that went well."""
+    """Remove every task, container and replaced image from a running containerd, and mark the store clean if that went well."""
     tasks = ran([*_ctr(socket), "tasks", "list", "--quiet"], timeout_s=CTR_S)
     if tasks.stdout.split():
         ran([*_ctr(socket), "tasks", "delete", "--force", *tasks.stdout.split()], timeout_s=CTR_S)
     containers = ran([*_ctr(socket), "containers", "list", "--quiet"], timeout_s=CTR_S)
     if containers.stdout.split():
         ran([*_ctr(socket), "containers", "delete", *containers.stdout.split()], timeout_s=CTR_S)
+    if replaced := nameless(ran([*_ctr(socket), "images", "list"], timeout_s=CTR_S).stdout):
+        ran([*_ctr(socket), "images", "delete", *replaced], timeout_s=CTR_S)
     left = ran([*_ctr(socket), "containers", "list", "--quiet"], timeout_s=CTR_S)
     if left.returncode == 0 and not left.stdout.strip():
         write_atomically(_mark(where), b"")
+
+
+def nameless(listed: str) -> list[str]:
+    """Of what `ctr images list` says, the references `sha256:...` to images whose name was given to a newer one."""
+    rows = [line.split() for line in listed.splitlines()[1:]]
+    named = {row[2] for row in rows if not row[0].startswith("sha256:")}
+    return [row[0] for row in rows if row[0].startswith("sha256:") and row[2] not in named]
 
 
 def _ctr(socket: Path) -> list[str]:
