@@ -6,12 +6,10 @@ A pod that never was on a node gets no probe: there is nothing to verify, and a 
 """
 
 from hera.workflows import DAG, Parameter, Task, WorkflowTemplate
-from hera.workflows import models as m
 
-from steps.archive.declaration import STEP as ARCHIVE
 from steps.release_check.declaration import STEP as RELEASE_CHECK
-from workflows.pods import EVIDENCE, EVIDENCE_FOLDER, NAMESPACE, PART_OF, POD_SECURITY, Wiring
-from workflows.sweep import RETRY_LOST_POD, RUN
+from workflows.frame import DAY_S, HOUR_S, archive, framed
+from workflows.pods import Wiring
 
 DESCRIPTIONS = {
     "uid": "uid of the deleted pod.",
@@ -27,28 +25,17 @@ DEFAULTS = {"namespace": "unknown", "name": "unknown", "node": "", "containers":
 
 def release_check() -> WorkflowTemplate:
     """The WorkflowTemplate `release-check`."""
-    with WorkflowTemplate(
-        name="release-check",
-        namespace=NAMESPACE,
-        labels={**PART_OF, "app.kubernetes.io/name": "release-check"},
-        annotations={
-            "workflows.argoproj.io/title": "GPU release check",
-            "workflows.argoproj.io/description": (
-                "A pod with a GPU was deleted: looks on its node whether the memory came back, and names who holds the device now. "
-                "Stops nothing."
-            ),
-        },
+    with framed(
+        "release-check",
+        title="GPU release check",
+        description=(
+            "A pod with a GPU was deleted: looks on its node whether the memory came back, and names who holds the device now. "
+            "Stops nothing."
+        ),
         entrypoint="pod-deleted",
-        on_exit="archive",
         arguments=_parameters(),
-        service_account_name="reader",
-        automount_service_account_token=False,
-        executor=m.ExecutorConfig(service_account_name="executor"),
-        security_context=POD_SECURITY,
-        pod_metadata=m.Metadata(labels=PART_OF),
-        active_deadline_seconds=1800,
-        pod_gc=m.PodGC(strategy="OnWorkflowCompletion"),
-        ttl_strategy=m.TTLStrategy(seconds_after_success=3600, seconds_after_failure=7 * 24 * 3600),
+        deadline_s=HOUR_S // 2,
+        kept_s=(HOUR_S, 7 * DAY_S),
     ) as template:
         with DAG(name="pod-deleted", fail_fast=False):
             Task(
@@ -58,14 +45,7 @@ def release_check() -> WorkflowTemplate:
                 arguments={name: f"{{{{workflow.parameters.{name}}}}}" for name in DESCRIPTIONS},
             )
         Wiring(RELEASE_CHECK).node_container(timeout_s=900)
-        Wiring(ARCHIVE, given={**RUN, "evidence": EVIDENCE_FOLDER}).container(
-            reads_api=True,
-            account="archivist",
-            volumes=[EVIDENCE],
-            memory_limit="512Mi",
-            retry_strategy=RETRY_LOST_POD,
-            active_deadline_seconds=600,
-        )
+        archive()
     return template
 
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 from hera.workflows import DAG, ContainerSet, EmptyDirVolume, Parameter, RetryStrategy, Task, WorkflowTemplate
 from hera.workflows import models as m
 
-from steps.archive.declaration import STEP as ARCHIVE
 from steps.capture.declaration import STEP as CAPTURE
 from steps.collect.declaration import STEP as COLLECT
 from steps.decide.declaration import STEP as DECIDE
@@ -22,14 +21,12 @@ from steps.stop.declaration import STEP as STOP
 from steps.survey.declaration import STEP as SURVEY
 from steps.trace.declaration import STEP as TRACE
 from steps.verify.declaration import STEP as VERIFY
-from workflows.pods import EVIDENCE, EVIDENCE_FOLDER, NAMESPACE, PART_OF, POD_SECURITY, POLICY, POLICY_FILE, TMP, Wiring, mount_of
+from workflows.frame import DAY_S, HOUR_S, RETRY_LOST_POD, RUN, archive, framed
+from workflows.pods import EVIDENCE, EVIDENCE_FOLDER, PART_OF, POLICY, POLICY_FILE, TMP, Wiring, mount_of
 
-RUN: Final = {"run": "{{workflow.name}}"}
 JUDGE_FOLDER: Final = "/judge"
 JUDGE_FILES: Final = EmptyDirVolume(name="judge", mount_path=JUDGE_FOLDER, size_limit=m.Quantity("256Mi"))
 
-RETRY_LOST_POD: Final = RetryStrategy(limit=2, retry_policy="OnError")
-"""For steps that only read or may be repeated at will: again if the pod was lost, not if the step said no."""
 RETRY_ONCE: Final = RetryStrategy(limit=1, retry_policy="Always")
 """For the stop: a second run finds its own Intent and reads before it acts, so it never acts twice."""
 
@@ -40,28 +37,17 @@ LOOKS_AT_ONCE: Final = 8
 
 def sweep() -> WorkflowTemplate:
     """The WorkflowTemplate `sweep`."""
-    with WorkflowTemplate(
-        name="sweep",
-        namespace=NAMESPACE,
-        labels={**PART_OF, "app.kubernetes.io/name": "sweep"},
-        annotations={
-            "workflows.argoproj.io/title": "GPU sweep",
-            "workflows.argoproj.io/description": (
-                "Finds who holds each GPU, gives every session a verdict and a reason, stops the idle ones through their "
-                "owner's own switch, and proves on the node that the memory came back. A dry run unless told otherwise."
-            ),
-        },
+    with framed(
+        "sweep",
+        title="GPU sweep",
+        description=(
+            "Finds who holds each GPU, gives every session a verdict and a reason, stops the idle ones through their "
+            "owner's own switch, and proves on the node that the memory came back. A dry run unless told otherwise."
+        ),
         entrypoint="sweep",
-        on_exit="archive",
         arguments=_parameters(),
-        service_account_name="reader",
-        automount_service_account_token=False,
-        executor=m.ExecutorConfig(service_account_name="executor"),
-        security_context=POD_SECURITY,
-        pod_metadata=m.Metadata(labels=PART_OF),
-        active_deadline_seconds=3600,
-        pod_gc=m.PodGC(strategy="OnWorkflowCompletion"),
-        ttl_strategy=m.TTLStrategy(seconds_after_success=24 * 3600, seconds_after_failure=7 * 24 * 3600),
+        deadline_s=HOUR_S,
+        kept_s=(DAY_S, 7 * DAY_S),
     ) as template:
         _sweep_dag()
         _shard_dag()
@@ -201,14 +187,7 @@ def _leaves() -> None:
         reads_api=True, account="stopper", volumes=[POLICY], retry_strategy=RETRY_ONCE, active_deadline_seconds=120
     )
     Wiring(VERIFY).node_container(timeout_s=900)
-    Wiring(ARCHIVE, given={**RUN, "evidence": EVIDENCE_FOLDER}).container(
-        reads_api=True,
-        account="archivist",
-        volumes=[EVIDENCE],
-        memory_limit="512Mi",
-        retry_strategy=RETRY_LOST_POD,
-        active_deadline_seconds=600,
-    )
+    archive()
 
 
 def _judge() -> None:

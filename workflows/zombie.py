@@ -14,9 +14,9 @@ from hera.workflows import models as m
 from experiments.zombie.drive.declaration import STEP as DRIVE
 from experiments.zombie.report.declaration import STEP as REPORT
 from experiments.zombie.watch.declaration import STEP as WATCH
-from workflows.pods import EVIDENCE, EVIDENCE_FOLDER, NAMESPACE, PART_OF, POD_SECURITY, Wiring
+from workflows.frame import DAY_S, HOUR_S, RUN, framed
+from workflows.pods import EVIDENCE, EVIDENCE_FOLDER, Wiring
 
-RUN: Final = {"run": "{{workflow.name}}"}
 CHAIN: Final = ("s1-stays", "s1-execs", "s2", "s3", "s4")
 ANY_END: Final = ("Succeeded", "Failed", "Errored", "Skipped", "Omitted")
 CHOSEN: Final = "{{workflow.parameters.scenarios}}"
@@ -40,30 +40,21 @@ DRIVEN_BY_PARAMETER: Final = (
 
 def zombie() -> WorkflowTemplate:
     """The WorkflowTemplate `zombie-experiment`."""
-    with WorkflowTemplate(
-        name="zombie-experiment",
-        namespace=NAMESPACE,
-        labels={**PART_OF, "app.kubernetes.io/name": "zombie-experiment"},
-        annotations={
-            "workflows.argoproj.io/title": "GPU termination experiment",
-            "workflows.argoproj.io/description": (
-                "Measures which of init process, preStop hook and signal handler lets a GPU pod leave nothing behind: four "
-                "scenarios, expected against measured, with the reason where they differ. It needs all GPUs of one node for "
-                "itself, makes sessions in the namespace gpu-zombie-test only, and never resets a GPU or reboots a node."
-            ),
-        },
+    with framed(
+        "zombie-experiment",
+        title="GPU termination experiment",
+        description=(
+            "Measures which of init process, preStop hook and signal handler lets a GPU pod leave nothing behind: four "
+            "scenarios, expected against measured, with the reason where they differ. It needs all GPUs of one node for "
+            "itself, makes sessions in the namespace gpu-zombie-test only, and never resets a GPU or reboots a node."
+        ),
         entrypoint="zombie",
         on_exit="zombie-report",
+        account="experimenter",
         arguments=_parameters(),
-        service_account_name="experimenter",
-        automount_service_account_token=False,
-        executor=m.ExecutorConfig(service_account_name="executor"),
-        security_context=POD_SECURITY,
-        pod_metadata=m.Metadata(labels=PART_OF),
-        active_deadline_seconds=4 * 3600,
+        deadline_s=4 * HOUR_S,
+        kept_s=(7 * DAY_S, 14 * DAY_S),
         synchronization=m.Synchronization(mutexes=[m.Mutex(name="experiment-{{workflow.parameters.node}}")]),
-        pod_gc=m.PodGC(strategy="OnWorkflowCompletion"),
-        ttl_strategy=m.TTLStrategy(seconds_after_success=7 * 24 * 3600, seconds_after_failure=14 * 24 * 3600),
     ) as template:
         _chain()
         _scenario()
