@@ -52,7 +52,7 @@ def framed(
 
 
 def archive() -> Container:
-    """The template that writes the evidence when all is over, also after failure and deadline: they do not reach an exit handler."""
+    """The template that writes the evidence when all is over, also after failure and deadline, which no exit handler feels."""
     return Wiring(ARCHIVE, given={**RUN, "evidence": EVIDENCE_FOLDER}).container(
         reads_api=True,
         account="archivist",
