@@ -14,8 +14,13 @@ TEMPLATE: Final = "report.html"
 
 def render(view: View, files: Sequence[tuple[str, str]]) -> str:
     """The report. files: (path in the folder, SHA-256). Equal views give equal text."""
+    return page("steps.archive", view, files)
+
+
+def page(package: str, view: object, files: Sequence[tuple[str, str]]) -> str:
+    """The package's `report.html` filled with the view; what the view does not know is an error, never blank."""
     environment = Environment(
-        loader=PackageLoader("steps.archive", "."),
+        loader=PackageLoader(package, "."),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=plain,
