@@ -30,7 +30,7 @@ from steps.contracts.ports import DeviceNode, Outside
 STATE_VARIABLE: Final = "GPU_RECLAIM_SIMULATOR"
 STALLED_S: Final = 0.4
 """Real seconds without progress after which drive moves the world itself: watch is not there yet, or no more."""
-LOOK_S: Final = 0.004
+LOOK_S: Final = 0.002
 ALONE_S: Final = 0.03
 """Real seconds between two looks of watch, with drive there and without: simulated minutes must not pass while drive starts."""
 OBSERVE_PID_GAP: Final = 2
@@ -56,6 +56,10 @@ class SimulatedZombieOutside:
         return self._partner
 
     @property
+    def _watched(self) -> bool:
+        return self._partner is not None and self._partner.other_lives()
+
+    @property
     def _is_watch(self) -> bool:
         return self._base.environment.get("GPU_RECLAIM_NODE_POD") is not None
 
@@ -69,14 +73,14 @@ class SimulatedZombieOutside:
         """drive waits until the world has got so far, or moves it if nobody does; watch moves it and leaves drive time to act."""
         clock = self._base.clock
         if self._is_watch:
-            time.sleep(LOOK_S if self._partner is not None and self._partner.driving() else ALONE_S)
+            time.sleep(LOOK_S if self._partner is not None and self._partner.other_lives() else ALONE_S)
             clock.sleep(seconds)
             return
         target_s, last, moved_at = clock.now().timestamp() + seconds, clock.now(), time.monotonic()
         while (now := clock.now()).timestamp() < target_s:
             if now != last:
                 last, moved_at = now, time.monotonic()
-            elif time.monotonic() - moved_at > STALLED_S:
+            elif time.monotonic() - moved_at > (STALLED_S if self._watched else LOOK_S):
                 clock.sleep(min(seconds, target_s - now.timestamp()))
                 return
             time.sleep(LOOK_S)
@@ -108,18 +112,19 @@ class SimulatedPartner:
         return Watching.ENDED if self._was_there_and_went() else Watching.NOT_YET
 
     def driving(self) -> bool:
-        return self._held()
+        return self.other_lives()
 
     def say_ready(self) -> None:
         os.pwrite(self._mine, b"ready\n", 0)
 
     def _was_there_and_went(self) -> bool:
-        held = self._held()
+        held = self.other_lives()
         if held:
             self._seen.append(True)
         return self._other.exists() and not held and (bool(self._seen) or self._other.stat().st_size == 0)
 
-    def _held(self) -> bool:
+    def other_lives(self) -> bool:
+        """Whether the other step holds its lock."""
         try:
             handle = os.open(self._other, os.O_RDWR)
         except FileNotFoundError:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from experiments.zombie.recording import Portrait, Repetition, WatchRecording, What
+from experiments.zombie.recording import Portrait, Repetition, Stretch, WatchRecording, What
 from experiments.zombie.watch.cleanliness import FREE
 from steps.contracts.cluster_facts import PodFacts
 from steps.contracts.traced import TracedGpu, TracedNode
@@ -36,10 +36,20 @@ def before_delete(repetition: Repetition, watched: WatchRecording) -> Portrait |
 
 
 def after_delete(repetition: Repetition, watched: WatchRecording, until: datetime | None) -> Portrait | None:
-    """until: where the next session begins; None: the end of the recording."""
-    gone = next((mark.until or mark.at for mark in repetition.marks if mark.what is What.GONE), at(repetition, What.DELETE))
+    """The last one after the session let go of the device, or after its deletion if it never did.
+
+    until: where the next session begins; None: the end of the recording. What let go is seen before the object goes.
+    """
+    deleted = at(repetition, What.DELETE)
     last = watched.portraits[-1].at if watched.portraits else None
-    return between(watched, gone, until or last)
+    if deleted is None:
+        return None
+    let_go = (one.first_at for one in watched.stretches if one.first_at >= deleted and not _holds(one, repetition.pod_uid))
+    return between(watched, next(let_go, deleted), until or last)
+
+
+def _holds(stretch: Stretch, pod_uid: str | None) -> bool:
+    return any(one.pod_uid == pod_uid and (one.in_nvml or one.holds is not False) for one in stretch.processes)
 
 
 def traced(portrait: Portrait, pods: Sequence[PodFacts]) -> TracedNode:
