@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CASES ?= tests/cases
 
-.PHONY: help demo demo-experiment test shim-test node-test lint format manifests lock bench cluster-test cluster-test-full clean
+.PHONY: help demo demo-experiment test shim-test node-test lint format manifests lock gpu-check bench cluster-test cluster-test-full clean
 
 help: ## show what there is to make
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -54,6 +54,9 @@ lock: $(STAMP) ## pin all dependencies anew, with hashes and without naming an i
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--strip-extras --allow-unsafe --extra people --extra workflows --extra lab --extra dev \
 		--constraint requirements/steps.txt --output-file requirements/dev.txt pyproject.toml
+
+gpu-check: $(STAMP) ## what a real NVIDIA driver answers, in four minutes: one JSON; simulated where there is none
+	$(BIN)/python -m experiments.gpu_check
 
 bench: $(STAMP) ## ratios, side by side in one run: prints a table, writes build/bench.json
 	$(BIN)/python -m tests.bench
