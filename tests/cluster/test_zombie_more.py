@@ -79,6 +79,17 @@ def test_a_deployment_makes_its_pod_again_and_the_experiment_copes(installed: La
 
 
 @pytest.mark.repeat
+@pytest.mark.timeout(ONE_RUN_S, func_only=True)
+def test_a_pod_that_git_ops_makes_again_is_recognised_and_left_to_its_owner(installed: Lab) -> None:
+    with zombie_scene.self_heal(installed, "gpu-zombie-tini") as healed:
+        run = zombie_scene.experiment(installed, scenarios="s2")
+        (one,) = zombie_scene.results_of(run).scenarios
+        assert [uid in words for uid, words in zip(healed, one.repetitions[0].recreated, strict=True)] == [True]
+        assert zombie_scene.words(one)[Row.REAPED] is Word.YES, "the session itself was measured all the same"
+        assert [pod["metadata"]["uid"] for pod in installed.kubectl.list("pod", NAMESPACE)] == healed
+
+
+@pytest.mark.repeat
 @pytest.mark.timeout(900, func_only=True)
 def test_three_repetitions_agree_in_every_row(installed: Lab) -> None:
     results = zombie_scene.results_of(zombie_scene.experiment(installed, within_s=850, repetitions="3"))

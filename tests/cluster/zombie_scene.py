@@ -1,7 +1,9 @@
 """The termination experiment on the real cluster: its namespace and account as shipped, one run, its results."""
 
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +11,7 @@ from experiments.zombie.recording import WatchRecording
 from experiments.zombie.results import ScenarioResult, Word, ZombieResults
 from experiments.zombie.scenarios import Row
 from tests.cluster import scene
+from tests.cluster.lab.kubectl import Json
 from tests.cluster.lab.lab import Lab
 from tests.cluster.lab.places import CHECKOUT
 from tests.cluster.scene import Run
@@ -54,6 +57,38 @@ def stop(lab: Lab, name: str) -> None:
     """As `argo stop` does."""
     patch = json.dumps({"spec": {"shutdown": "Stop"}})
     lab.kubectl("patch", "workflow", name, f"--namespace={lab.namespace}", "--type=merge", f"--patch={patch}")
+
+
+@contextmanager
+def self_heal(lab: Lab, name: str) -> Iterator[list[str]]:
+    """Argo CD with self-heal, in small: as soon as the pod is gone, git is applied again, once. Yields the uids it made."""
+    ended, made = threading.Event(), list[str]()
+
+    def heal() -> None:
+        seen: Json | None = None
+        while not ended.is_set() and not made:
+            pod = lab.kubectl.get("pod", name, NAMESPACE)
+            if pod is None and seen is not None:
+                made.append(str(lab.kubectl.create(_as_in_git(seen))["metadata"]["uid"]))
+            seen = seen if pod is None else pod
+            ended.wait(0.3)
+
+    healer = threading.Thread(target=heal)
+    healer.start()
+    try:
+        yield made
+    finally:
+        ended.set()
+        healer.join(timeout=30)
+        lab.kubectl.delete("pod", name, NAMESPACE)
+
+
+def _as_in_git(pod: Json) -> Json:
+    """What a person wrote of a pod: no status, no identity, no node."""
+    metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "labels")}
+    kept = ("containers", "nodeSelector", "tolerations", "securityContext", "terminationGracePeriodSeconds", "restartPolicy")
+    spec = {key: pod["spec"][key] for key in kept} | {"automountServiceAccountToken": False}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def results_of(run: Run) -> ZombieResults:
