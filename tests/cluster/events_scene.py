@@ -21,6 +21,8 @@ from tests.cluster.scene import SESSION_IMAGE, TEAM, phases
 
 LABEL: Final = "gpu-reclaim.dev/session"
 READY_S: Final = 60.0
+MOST_GPUS: Final = 5
+"""The simulated driver has no more device numbers that no other program opens."""
 
 
 def install(lab: Lab) -> None:
@@ -115,6 +117,22 @@ def wait_pod(lab: Lab, name: str) -> Json:
     return pod(lab, name)
 
 
+def finished_pods(lab: Lab, *names: str, within_s: float = 180) -> list[Json]:
+    """Pods that had a GPU each, a few at a time as the node has them, and have ended by themselves; they are still in the API."""
+    brief = gpu_container("session", "--mib=64", "--seconds=1")
+    lab.kubectl.apply(*(session_pod(name, restartPolicy="Never", containers=[brief]) for name in names))
+
+    def ended() -> list[Json]:
+        return [
+            one
+            for one in lab.kubectl.list("pod", TEAM)
+            if one["metadata"]["name"] in names and one["status"]["phase"] == "Succeeded"
+        ]
+
+    lab.kubectl.wait(f"{len(names)} pods have ended", lambda: len(ended()) == len(names), within_s=within_s)
+    return ended()
+
+
 def start_pods(lab: Lab, pods: Sequence[Json], *, within_s: float = 90) -> list[Json]:
     """Create pods and wait until each is running. Returns them as they are then."""
     lab.kubectl.apply(*pods)
@@ -136,8 +154,10 @@ def checks_of(lab: Lab, uid: str) -> list[Json]:
     return [one for one in lab.kubectl.list("workflow", lab.namespace) if one["metadata"]["name"].startswith(f"release-{uid}-")]
 
 
-def wait_checks(lab: Lab, uids: Sequence[str], *, within_s: float = 120, ended: bool = True) -> dict[str, list[Json]]:
-    """Until every uid has a Workflow, finished unless `ended` is False. Raises LabError with the phases of what ran."""
+def wait_checks(
+    lab: Lab, uids: Sequence[str], *, within_s: float = 120, ended: bool = True, each: int = 1
+) -> dict[str, list[Json]]:
+    """Until every uid has so many Workflows, finished unless `ended` is False. Raises LabError with the phases of what ran."""
     seen: dict[str, list[Json]] = {}
 
     def all_there() -> bool:
@@ -147,7 +167,7 @@ def wait_checks(lab: Lab, uids: Sequence[str], *, within_s: float = 120, ended: 
             for uid in uids:
                 if name.startswith(f"release-{uid}-") and (not ended or one.get("status", {}).get("finishedAt")):
                     seen.setdefault(uid, []).append(one)
-        return len(seen) == len(set(uids))
+        return len(seen) == len(set(uids)) and all(len(found) >= each for found in seen.values())
 
     try:
         lab.kubectl.wait(f"{len(uids)} release checks end", all_there, within_s=within_s)
