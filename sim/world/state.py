@@ -132,7 +132,3 @@ class World(Part):
 def stamp_text(moment: datetime) -> str:
     """A time as the API writes it: whole seconds, Z."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def text_stamp(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))

@@ -162,7 +162,3 @@ def inputs_of(template: Template) -> dict[str, str | None]:
     """The template's input parameters with their defaults."""
     parameters = template.get("inputs", {}).get("parameters", [])
     return {one["name"]: None if one.get("default") is None else str(one["default"]) for one in parameters}
-
-
-def outputs_of(template: Template) -> list[str]:
-    return [one["name"] for one in template.get("outputs", {}).get("parameters", [])]
