@@ -19,6 +19,8 @@ NAMESPACE_VARIABLE: Final = "GPU_RECLAIM_NAMESPACE"
 DEFAULT_NAMESPACE: Final = "gpu-reclaim"
 KUBELET_ROOT_VARIABLE: Final = "GPU_RECLAIM_KUBELET_ROOT"
 """The kubelet's --root-dir where it is another one; the device plugins' folder is a fixed path all the same."""
+CONTAINERD_STATE_VARIABLE: Final = "GPU_RECLAIM_CONTAINERD_STATE"
+"""containerd's `state` folder where it is another one than /run/containerd or k3s's."""
 DEFAULT_KUBELET_ROOT: Final = "/var/lib/kubelet"
 PROC: Final = Path("/proc")
 CHECKPOINT: Final = Path("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint")
@@ -60,9 +62,14 @@ class RealOutside:
         return CheckpointReader(CHECKPOINT)
 
     def pods_on_disk(self) -> ports.PodFolderReader:
+        from steps.adapters.bundles import Bundles
         from steps.adapters.pods_on_disk import PodFolders
 
-        return PodFolders(pods=Path(self.environment.get(KUBELET_ROOT_VARIABLE) or DEFAULT_KUBELET_ROOT) / "pods")
+        state = self.environment.get(CONTAINERD_STATE_VARIABLE)
+        return PodFolders(
+            pods=Path(self.environment.get(KUBELET_ROOT_VARIABLE) or DEFAULT_KUBELET_ROOT) / "pods",
+            bundles=Bundles([Path(state)]) if state else Bundles(),
+        )
 
     def process_tree(self) -> ports.ProcessTreeReader:
         from steps.adapters.procfs.tree import TreeReader

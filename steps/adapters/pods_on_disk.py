@@ -1,15 +1,16 @@
 """Pods as the kubelet's folders know them: names for uids that the API server may have forgotten (facts/gpu-and-linux 2).
 
-Three folders, each optional. Logs (`<namespace>_<name>_<uid>/`) keep a pod's name until the kubelet's garbage collection, log
-links keep its container ids, and the pod's own folder goes when the kubelet has finished with the pod. Only names of folders and
-links are read: no file of a pod is opened.
+Three folders, each optional, and the runtime's bundles where they can be read. Logs (`<namespace>_<name>_<uid>/`) keep a pod's name
+until the kubelet's garbage collection, log links keep its container ids, and the pod's own folder goes when the kubelet has done
+with the pod. Of folders and links only the names are read: no file of a pod is opened.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from steps.adapters.bundles import Bundles, RunningContainer
 from steps.contracts.cluster_facts import ContainerFacts
 from steps.contracts.document import Sample
 from steps.contracts.node_facts import PodOnDisk
@@ -32,36 +33,41 @@ class _Links(NamedTuple):
 
 
 class PodFolders:
-    """PodFolderReader over the folders of this machine's kubelet."""
+    """PodFolderReader over the folders of this machine's kubelet and containerd."""
 
-    def __init__(self, logs: Path = LOGS, links: Path = LINKS, pods: Path = PODS) -> None:
+    def __init__(self, logs: Path = LOGS, links: Path = LINKS, pods: Path = PODS, bundles: Bundles | None = None) -> None:
         self._logs, self._links, self._pods = logs, links, pods
+        self._bundles = Bundles() if bundles is None else bundles
 
-    def read(self, uids: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
-        """What is known of these pods, by uid. Absent where neither logs nor pods of a kubelet are here.
+    def read(self, uids: Collection[str], containers: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
+        """What is known of these pods and of the pods of these running containers, by uid.
 
-        A uid without any trace has an entry only if the pods' own folders can be listed: then the kubelet does not have it. None
-        at all is no answer: a kubelet has pods of its own, and one with another root folder leaves this one empty.
+        Absent where neither logs nor pods of a kubelet are here. A uid without any trace has an entry only if the pods' own
+        folders can be listed: then the kubelet does not have it. None at all is no answer: a kubelet has pods of its own, and one
+        with another root folder leaves this one empty.
         """
         names, kept = _listed(self._logs), _listed(self._pods) or None
         if names is None and kept is None:
             return Sample.absent(f"neither {self._logs} nor {self._pods} can be listed: no kubelet here, or not mounted")
-        by_uid = dict(_names(names or ()))
-        links = self._links_of({by_uid[uid] for uid in uids if uid in by_uid})
+        running = self._bundles.running(containers)
+        by_uid = {one.pod_uid: _Name(one.namespace, one.pod) for one in running if one.namespace and one.pod}
+        by_uid.update(_names(names or ()))
+        wanted = {*uids, *(one.pod_uid for one in running)}
+        links = self._links_of({by_uid[uid] for uid in wanted if uid in by_uid})
         found = (
             PodOnDisk(
                 uid=uid,
                 namespace=by_uid[uid].namespace if uid in by_uid else None,
                 name=by_uid[uid].name if uid in by_uid else None,
                 kept=None if kept is None else uid in kept,
-                containers=None if links is None else _containers(links, uid),
+                containers=_containers(links, uid, [one for one in running if one.pod_uid == uid and one.container is not None]),
+                sandbox_ids=tuple(one.id for one in running if one.pod_uid == uid and one.container is None),
             )
-            for uid in sorted(set(uids))
+            for uid in sorted(wanted)
             if uid in by_uid or kept is not None
         )
-        sources = [
-            str(path) for path, there in ((self._logs, names), (self._links, links), (self._pods, kept)) if there is not None
-        ]
+        looked = ((self._logs, names), (self._links, links), (self._pods, kept), (self._bundles.there, self._bundles.there))
+        sources = [str(path) for path, there in looked if there is not None]
         return Sample.measured(tuple(found), ", ".join(sources))
 
     def _links_of(self, pods: Collection[_Name]) -> _Links | None:
@@ -100,10 +106,14 @@ def _names(folders: Collection[str]) -> Iterator[tuple[str, _Name]]:
             yield parts[2], _Name(parts[0], parts[1])
 
 
-def _containers(links: _Links, uid: str) -> tuple[ContainerFacts, ...]:
-    """Newest id first: the kubelet counts restarts in the name of the log."""
-    found = links.by_uid.get(uid, {})
-    return tuple(
-        ContainerFacts(name=name, container_ids=tuple(one for _, one in sorted(ids, reverse=True)))
-        for name, ids in sorted(found.items())
-    )
+def _containers(links: _Links | None, uid: str, running: Sequence[RunningContainer]) -> tuple[ContainerFacts, ...] | None:
+    """Newest id first: what runs, then what the kubelet counted in the name of the log. None: neither source speaks."""
+    if links is None and not running:
+        return None
+    by_name: dict[str, list[str]] = {}
+    for one in running:
+        by_name.setdefault(str(one.container), []).append(one.id)
+    for name, ids in ({} if links is None else links.by_uid.get(uid, {})).items():
+        known = by_name.setdefault(name, [])
+        known.extend(container for _, container in sorted(ids, reverse=True) if container not in known)
+    return tuple(ContainerFacts(name=name, container_ids=tuple(ids)) for name, ids in sorted(by_name.items()))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from steps.collect.combine import combine_gpus, combine_processes, combine_sockets, combine_visibility
-from steps.collect.relevance import keep_relevant, pods_in
+from steps.collect.relevance import containers_in, keep_relevant, pods_in
 from steps.contracts.document import Sample, Stamp
 from steps.contracts.errors import BadInput
 from steps.contracts.node_facts import Allocation, GpuFacts, NodeFacts, Scan, Visibility, VisibilityLevel
@@ -43,14 +43,10 @@ def facts_of(node: str, looks: Sequence[Look], outside: Outside, *, made_by: str
     """What these looks, oldest first, say together; allocations and the kubelet's folders are read now, after all of them."""
     allocations = outside.allocations().read()
     facts = _facts(node, looks, allocations, scan, Stamp(made_by=made_by, made_at=outside.clock.now(), origin=outside.origin))
-    return msgspec.structs.replace(facts, pods_on_disk=outside.pods_on_disk().read(_pods_named(facts)))
-
-
-def _pods_named(facts: NodeFacts) -> frozenset[str]:
-    """The pods that a holder's cgroup or an allocation names."""
-    named = (line for process in facts.processes if (lines := process.cgroup.known()) is not None for line in lines)
-    given = facts.allocations.known()
-    return pods_in(named) | {one.pod_uid for one in (() if given is None else given)}
+    lines = [line for process in facts.processes if (known := process.cgroup.known()) is not None for line in known]
+    given = allocations.known()
+    uids = pods_in(lines) | {one.pod_uid for one in (() if given is None else given)}
+    return msgspec.structs.replace(facts, pods_on_disk=outside.pods_on_disk().read(uids, containers_in(lines)))
 
 
 def glance(outside: Outside, scan: Scan = Scan.FULL) -> Look:

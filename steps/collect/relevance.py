@@ -51,6 +51,12 @@ def pods_in(lines: Iterable[str]) -> frozenset[str]:
     return frozenset(uid for line in lines if (uid := parse_line(line).pod_uid) is not None)
 
 
+def containers_in(lines: Iterable[str]) -> frozenset[str]:
+    """The ids of containers and sandboxes that cgroup lines name."""
+    names = [parse_line(line) for line in lines]
+    return frozenset(one for name in names for one in (name.container_id, name.sandbox_id) if one is not None)
+
+
 def _gpu_pods(processes: Sequence[ProcessFacts], allocations: Sample[tuple[Allocation, ...]]) -> frozenset[str] | None:
     """Pods that were given a GPU, hold a device, or have a process that NVML lists. None: which were given one is not known."""
     given = allocations.known()

@@ -210,7 +210,8 @@ class PodOnDisk(Document, frozen=True, kw_only=True):
     """A pod as the kubelet's folders on the node know it, also after the API server forgot it.
 
     namespace, name: None where its logs are gone. kept: the kubelet still has the pod's own folder, so it has not finished with
-    it; None if those folders cannot be listed from here. containers: by their log links; None if those cannot be listed.
+    it; None if those folders cannot be listed from here. containers: by their log links and
+    the runtime's bundles; None if neither can be read.
     """
 
     uid: str
@@ -218,6 +219,8 @@ class PodOnDisk(Document, frozen=True, kw_only=True):
     name: str | None
     kept: bool | None
     containers: tuple[ContainerFacts, ...] | None = None
+    sandbox_ids: tuple[str, ...] = ()
+    """Ids that the runtime runs as this pod's sandbox; empty where it was not asked as well."""
 
 
 class Driver(Document, frozen=True, kw_only=True):

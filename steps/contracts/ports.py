@@ -129,8 +129,11 @@ class ProcessTreeReader(Protocol):
 
 
 class PodFolderReader(Protocol):
-    def read(self, uids: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
-        """What the kubelet's folders know of these pods; folders that are not here are absent with the reason, not empty."""
+    def read(self, uids: Collection[str], containers: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
+        """What the kubelet's folders know of these pods, and the runtime of these containers and sandboxes, by id.
+
+        Folders that are not here are absent with the reason, not empty.
+        """
 
 
 # --- the cluster

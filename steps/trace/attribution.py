@@ -50,6 +50,7 @@ class PodIndex:
         """on_disk: what the node's kubelet knows of pods, for those that the API's list does not have."""
         self.at_hand = pods is not None
         self._on_disk = {_canonical(one.uid): one for one in on_disk}
+        self._running = {one_id: one for one in on_disk for one_id in _ids_of(one)}
         self._node = node
         self._by_uid: dict[str, PodFacts] = {}
         self._by_container: dict[str, PodFacts] = {}
@@ -66,6 +67,10 @@ class PodIndex:
     def on_disk(self, uid: str) -> PodOnDisk | None:
         return self._on_disk.get(_canonical(uid))
 
+    def running(self, one_id: str) -> PodOnDisk | None:
+        """The pod for which the runtime runs this container or sandbox, or whose log links name it."""
+        return self._running.get(one_id)
+
     def lives(self, uid: str) -> bool | None:
         """Whether the pod exists and has not ended; None: nobody who was asked knows."""
         pod, folder = self.pod(uid), self.on_disk(uid)
@@ -79,6 +84,10 @@ class PodIndex:
     def elsewhere(self, pod: PodFacts) -> bool:
         """The API says this pod runs on another node: then no process here can be its."""
         return pod.node is not None and pod.node != self._node
+
+
+def _ids_of(folder: PodOnDisk) -> tuple[str, ...]:
+    return (*folder.sandbox_ids, *(one for container in folder.containers or () for one in container.container_ids))
 
 
 def _canonical(uid: str) -> str:
@@ -112,7 +121,10 @@ def _without_pod(read: CgroupFile, pods: PodIndex) -> Owner:  # noqa: PLR0911 - 
     if pod is not None and name.container_id is not None:
         if pods.elsewhere(pod):
             return _elsewhere(pod, name.qos)
-        return _confirmed(pod, name.container_id, name.qos, "by its container id; the path shows no pod")
+        return _confirmed(pods, pod, name.container_id, name.qos, "by its container id; the path shows no pod")
+    running = None if name.container_id is None else pods.running(name.container_id)
+    if running is not None:
+        return _of_pod(name, running.uid, pods)
     if name.role is Role.SANDBOX:
         return Owner(Attribution.UNKNOWN, "the cgroup names a sandbox; only the runtime knows its pod", name.qos)
     if name.relative:
@@ -144,7 +156,7 @@ def _of_pod(name: CgroupName, uid: str, pods: PodIndex) -> Owner:
     if name.role is not Role.CONTAINER or name.container_id is None:
         words = f"at pod level: the cgroup names the pod's {name.role.value}{static}"
         return _with_end(Owner(Attribution.POD, words, name.qos, pod_uid=pod.uid, pod=pod), None)
-    return _confirmed(pod, name.container_id, name.qos, f"by pod and container of its cgroup{static}")
+    return _confirmed(pods, pod, name.container_id, name.qos, f"by pod and container of its cgroup{static}")
 
 
 def _by_folders(name: CgroupName, uid: str, folder: PodOnDisk | None) -> Owner:
@@ -164,8 +176,10 @@ def _by_folders(name: CgroupName, uid: str, folder: PodOnDisk | None) -> Owner:
 
 
 def _by_log_links(owner: Owner, container_id: str, folder: PodOnDisk) -> Owner:
-    """A pod of which the kubelet keeps no log link at all proves nothing; one that has links but not this container's does."""
+    """A pod of which no container is known at all proves nothing; one that has containers but not this one does."""
     short = container_id[:12]
+    if container_id in folder.sandbox_ids:
+        return replace(owner, attribution=Attribution.POD, reason="at pod level: the id is that of the pod's sandbox")
     if not folder.containers:
         return replace(owner, reason=f"{owner.reason}; whether it has a container {short} is not checked")
     for container in folder.containers:
@@ -173,7 +187,7 @@ def _by_log_links(owner: Owner, container_id: str, folder: PodOnDisk) -> Owner:
             found = replace(owner, reason="by its cgroup, named by the kubelet's folders and log links", container=container.name)
             newest = container.container_ids[0] == container_id
             return found if newest else _gone(found, f"its container {short} was replaced by a newer one")
-    unlisted = f"conflict: the kubelet has no log of a container {short} of pod {folder.uid}"
+    unlisted = f"conflict: neither kubelet nor runtime knows a container {short} of pod {folder.uid}"
     return Owner(Attribution.CONFLICT, f"{unlisted}, so the cgroup proves nothing (or it is a sandbox's id)", owner.qos)
 
 
@@ -182,12 +196,13 @@ def _elsewhere(pod: PodFacts, qos: Qos) -> Owner:
     return Owner(Attribution.CONFLICT, words, qos)
 
 
-def _confirmed(pod: PodFacts, container_id: str, qos: Qos, words: str) -> Owner:
+def _confirmed(pods: PodIndex, pod: PodFacts, container_id: str, qos: Qos, words: str) -> Owner:
     for container in pod.containers:
         if container_id in container.container_ids:
             owner = Owner(Attribution.CONTAINER, words, qos, pod_uid=pod.uid, pod=pod, container=container.name)
             return _with_end(owner, container_id if container.container_ids[0] != container_id else None)
-    if container_id in pod.sandbox_ids:
+    folder = pods.on_disk(pod.uid)
+    if container_id in pod.sandbox_ids or (folder is not None and container_id in folder.sandbox_ids):
         owner = Owner(Attribution.POD, "at pod level: the id is that of the pod's sandbox", qos, pod_uid=pod.uid, pod=pod)
         return _with_end(owner, None)
     short = container_id[:12]

@@ -25,7 +25,7 @@ from tests.cluster.lab.commands import output_of
 from tests.cluster.lab.errors import LabError
 from tests.cluster.lab.kubectl import Json
 from tests.cluster.lab.lab import Lab
-from tests.cluster.lab.node import socket_of
+from tests.cluster.lab.node import home, socket_of
 from tests.cluster.lab.places import CHECKOUT
 from tests.cluster.scene import STEPS_IMAGE
 
@@ -231,6 +231,7 @@ def on_the_node(lab: Lab, *argv: str) -> subprocess.CompletedProcess[str]:
         **os.environ,
         "LD_LIBRARY_PATH": str(DEFAULT_FOLDER / "lib"),
         "GPU_RECLAIM_KUBELET_ROOT": str(lab.where.run / "kubelet"),
+        "GPU_RECLAIM_CONTAINERD_STATE": str(home(lab.where) / "state"),
         "PYTHONPATH": str(CHECKOUT),
     }
     command = ["unshare", "--mount", "--propagation=private", "sh", "-c", script, "sh", sys.executable, "-m", "steps.cli", *argv]

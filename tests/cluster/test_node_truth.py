@@ -51,9 +51,9 @@ def truth(installed: Lab) -> Truth:
     lab.kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     limits = {"limits": {"nvidia.com/gpu": "1"}}
     lab.kubectl.create(setting.pod("empty", ["sleep", "600"], resources=limits))
-    lab.kubectl.create(setting.probe(lab) | {"kind": "Pod"})
     setting.wait_ready(lab, "empty", says=False)
     with setting.four_gpus(lab) as uuids:
+        lab.kubectl.create(setting.probe(lab))  # now: its /dev is made with the nodes that there are
         zoo = uuids[ZOO_GPU]
         numbers = [str(ZOO_GPU), zoo, str(MAPPING_GPU), str(IN_FLIGHT_GPU), uuids[IN_FLIGHT_GPU]]
         lab.kubectl.create(setting.pod("zoo", ["python3", "-c", ZOO, "keeper", *numbers], visible=",".join(uuids[ZOO_GPU:])))
@@ -89,7 +89,8 @@ def _looked_at(lab: Lab, pids: dict[str, int], uids: dict[str, str]) -> Truth:
 def test_the_probe_sees_the_whole_node(truth: Truth) -> None:
     """PID 1 of this machine may be out of reach even for root (facts 4.9); nothing else may be."""
     seen = truth.facts.visibility
-    assert seen.level is VisibilityLevel.FULL or (seen.unreadable_processes, "PID 1 (" in seen.reasons[0]) == (1, True)
+    assert [reason for reason in seen.reasons if "1 processes could not be read: PID 1 (" not in reason] == []
+    assert seen.unreadable_processes <= 1
     assert {one.index for one in truth.node.gpus} == {0, 1, 2, 3}
 
 

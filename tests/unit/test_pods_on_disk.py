@@ -1,9 +1,11 @@
 """Names of pods from the kubelet's folders, when nobody else knows them any more."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from steps.adapters.bundles import Bundles
 from steps.adapters.pods_on_disk import PodFolders
 from steps.contracts.document import State
 from steps.contracts.node_facts import PodOnDisk
@@ -28,11 +30,25 @@ def kubelet(tmp_path: Path) -> Path:
 
 
 def folders(kubelet: Path) -> PodFolders:
-    return PodFolders(logs=kubelet / "logs", links=kubelet / "links", pods=kubelet / "pods")
+    return PodFolders(
+        logs=kubelet / "logs",
+        links=kubelet / "links",
+        pods=kubelet / "pods",
+        bundles=Bundles([kubelet / "none", kubelet / "state"]),
+    )
+
+
+def bundle(kubelet: Path, container: str, **notes: str) -> None:
+    """What containerd's CRI writes for a container that runs; its environment must stay where it is."""
+    folder = kubelet / "state" / "io.containerd.runtime.v2.task" / "k8s.io" / container
+    folder.mkdir(parents=True)
+    annotations = {f"io.kubernetes.cri.{key.replace('_', '-')}": value for key, value in notes.items()}
+    config = {"process": {"env": ["TOKEN=hunter2"]}, "annotations": annotations}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
 
 
 def one(kubelet: Path, uid: str) -> PodOnDisk:
-    known = folders(kubelet).read([uid]).known()
+    known = folders(kubelet).read([uid], []).known()
     assert known is not None
     (found,) = known
     return found
@@ -67,7 +83,7 @@ def test_without_the_pods_own_folders_nothing_is_said_to_be_gone(kubelet: Path, 
     if absent:
         (kubelet / "pods").rmdir()
     assert one(kubelet, UID).kept is None
-    assert folders(kubelet).read(["99999999-aaaa-4bbb-8ccc-000000000009"]).known() == ()
+    assert folders(kubelet).read(["99999999-aaaa-4bbb-8ccc-000000000009"], []).known() == ()
 
 
 def test_a_static_pod_stands_there_under_its_manifest_hash(kubelet: Path) -> None:
@@ -92,6 +108,52 @@ def test_what_is_not_the_kubelets_is_passed_over(kubelet: Path) -> None:
 
 
 def test_no_kubelet_at_all_is_absent_with_a_reason(tmp_path: Path) -> None:
-    read = folders(tmp_path).read([UID])
+    read = folders(tmp_path).read([UID], [])
     assert (read.state, read.known()) == (State.ABSENT, None)
     assert "can be listed" in str(read.reason)
+
+
+SANDBOX = "e" * 64
+
+
+def running(kubelet: Path, *containers: str) -> dict[str, PodOnDisk]:
+    known = folders(kubelet).read([], containers).known()
+    assert known is not None
+    return {one.uid: one for one in known}
+
+
+def test_a_running_container_names_its_pod_by_its_bundle_without_any_log(kubelet: Path) -> None:
+    fresh = "f" * 64
+    notes = {
+        "container_type": "container",
+        "sandbox_uid": "new",
+        "sandbox_namespace": "team",
+        "sandbox_name": "n",
+        "container_name": "c",
+    }
+    bundle(kubelet, fresh, **notes)
+    found = running(kubelet, fresh, "9" * 64)["new"]
+    assert (found.namespace, found.name, found.sandbox_ids) == ("team", "n", ())
+    assert found.containers is not None
+    assert [(one.name, one.container_ids) for one in found.containers] == [("c", (fresh,))]
+    assert "hunter2" not in repr(found)
+
+
+def test_a_sandbox_is_told_as_one_and_is_no_container(kubelet: Path) -> None:
+    bundle(kubelet, SANDBOX, container_type="sandbox", sandbox_uid=UID, sandbox_namespace="team", sandbox_name="notebook-0")
+    found = running(kubelet, SANDBOX)[UID]
+    assert found.sandbox_ids == (SANDBOX,)
+    assert SANDBOX not in [one for container in found.containers or () for one in container.container_ids]
+
+
+def test_the_container_that_runs_is_the_newest_whatever_the_logs_say(kubelet: Path) -> None:
+    bundle(kubelet, OLD, container_type="container", sandbox_uid=UID, container_name="main")
+    assert [one.container_ids for one in running(kubelet, OLD)[UID].containers or ()] == [(OLD, NEW)]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"annotations": {}}', '{"annotations": null}'])
+def test_a_bundle_that_is_broken_or_no_pods_is_passed_over(kubelet: Path, content: str) -> None:
+    bundle(kubelet, SANDBOX)
+    config = kubelet / "state" / "io.containerd.runtime.v2.task" / "k8s.io" / SANDBOX / "config.json"
+    config.write_text(content, encoding="utf-8")
+    assert running(kubelet, SANDBOX) == {}

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from steps.contracts.cluster_facts import ContainerFacts
+from steps.contracts.cluster_facts import ContainerFacts, PodFacts
 from steps.contracts.document import Sample
 from steps.contracts.node_facts import NodeFacts, PodOnDisk
 from steps.contracts.traced import Attribution, GpuClass, TracedHolder
 from steps.trace.node import trace_node
-from tests.unit.trace_world import CONTAINER_A, CONTAINER_B, NOON, POD_A, allocation, facts, gpu, listed, process
+from tests.unit.trace_world import CONTAINER_A, CONTAINER_B, NOON, POD_A, allocation, cgroup_of, facts, gpu, listed, pod, process
 
 
 def on_disk(kept: bool | None = True, ids: tuple[str, ...] | None = (CONTAINER_A,), **other: Any) -> PodOnDisk:
@@ -89,3 +89,36 @@ def test_a_device_given_to_a_pod_that_the_kubelet_has_and_without_a_process_is_s
 def test_a_device_given_to_a_pod_of_which_nobody_knows_that_it_lives_is_not(folder: PodOnDisk | None) -> None:
     """The kubelet forgets an allocation only at the next one."""
     assert trace_node(given(folder), None, now=NOON).gpus[0].findings == ()
+
+
+SANDBOX = "e" * 64
+
+
+def in_sandbox(*pods: PodFacts, api: bool, folder: PodOnDisk) -> TracedHolder:
+    seen = facts(
+        (gpu(used_mib=8100, processes=(listed(),)),),
+        (process(cgroup=cgroup_of(POD_A, SANDBOX)),),
+        pods_on_disk=Sample.measured((folder,)),
+    )
+    (one,) = trace_node(seen, pods if api else None, now=NOON).gpus[0].holders
+    return one
+
+
+@pytest.mark.parametrize("api", [True, False])
+def test_a_sandbox_that_the_runtime_knows_is_attributed_at_pod_level(api: bool) -> None:
+    """gVisor's processes all carry the sandbox's id; without the runtime they are a conflict (facts 1.8)."""
+    one = in_sandbox(pod(), api=api, folder=on_disk(sandbox_ids=(SANDBOX,)))
+    assert (one.attribution, one.pod_uid, one.container) == (Attribution.POD, POD_A, None), one.attribution_reason
+    assert in_sandbox(pod(), api=api, folder=on_disk()).attribution is Attribution.CONFLICT
+
+
+@pytest.mark.parametrize("api", [True, False])
+def test_kata_whose_path_shows_no_pod_is_joined_by_its_sandbox(api: bool) -> None:
+    folder = on_disk(sandbox_ids=(SANDBOX,))
+    seen = facts(
+        (gpu(used_mib=8100, processes=(listed(),)),),
+        (process(cgroup=(f"0::/kata_overhead/{SANDBOX}",)),),
+        pods_on_disk=Sample.measured((folder,)),
+    )
+    (one,) = trace_node(seen, (pod(),) if api else None, now=NOON).gpus[0].holders
+    assert (one.attribution, one.pod_uid) == (Attribution.POD, POD_A), one.attribution_reason
