@@ -83,12 +83,16 @@ class TracedHolder(Document, frozen=True, kw_only=True):
 
 
 class AllocatedTo(Document, frozen=True, kw_only=True):
+    """lives: whether the pod exists and has not ended; the kubelet's record outlives it until the next allocation. None: nobody
+    who was asked knows."""
+
     device_id: str
     pod_uid: str
     pod: str | None
     namespace: str | None
     container: str
     session_uid: str | None
+    lives: bool | None = None
 
 
 class TracedGpu(Document, frozen=True, kw_only=True):

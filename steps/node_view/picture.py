@@ -9,6 +9,7 @@ from steps.contracts.errors import Exit
 from steps.contracts.node_facts import NodeFacts, VisibilityLevel
 from steps.contracts.traced import GpuClass, TracedGpu, TracedNode
 from steps.node_view.words import MIB, mib, printable
+from steps.trace.classify import GHOST_SAMPLES, GHOST_SPAN_S
 from steps.trace.memory import GHOST_BYTES
 from steps.trace.node import trace_node
 
@@ -67,7 +68,7 @@ def names_from(facts: NodeFacts, *, asked: bool) -> str:
 def answer_of(facts: NodeFacts, traced: TracedNode) -> Answer:
     """Found problems outweigh what could not be judged; only a whole and clean picture is DONE."""
     could_not = [] if traced.problem is None else [f"{traced.problem}; holders are told by their devices alone"]
-    could_not += [f"GPU {gpu.index} cannot be judged: {gpu.headline.value}" for gpu in traced.gpus if gpu.headline in UNJUDGED]
+    could_not += [_unjudged(gpu, facts) for gpu in traced.gpus if gpu.headline in UNJUDGED]
     problems = [gpu for gpu in traced.gpus if problems_on(gpu)]
     sentences = [f"could not: {words}" for words in could_not]
     if problems:
@@ -77,6 +78,15 @@ def answer_of(facts: NodeFacts, traced: TracedNode) -> Answer:
     if could_not:
         return _answer(Exit.COULD_NOT, sentences)
     return _answer(Exit.DONE, ["nothing wrong was found" + _as_far_as(facts)])
+
+
+def _unjudged(gpu: TracedGpu, facts: NodeFacts) -> str:
+    """With what helps, where it is only time that is missing."""
+    short = facts.samples < GHOST_SAMPLES or facts.span_s < GHOST_SPAN_S
+    rest = gpu.unexplained_bytes.known()
+    pending = gpu.headline is GpuClass.UNKNOWN and short and rest is not None and rest > GHOST_BYTES
+    longer = "; look longer: --samples 4 --interval-s 21" if pending else ""
+    return f"GPU {gpu.index} cannot be judged: {gpu.headline.value}{longer}"
 
 
 def _answer(code: Exit, sentences: list[str]) -> Answer:

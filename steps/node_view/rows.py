@@ -16,6 +16,8 @@ WIDE_COLUMNS: Final = (*COLUMNS, "GPU", "CLASS", "NAME", "WHOSE")
 SHRINKING: Final = (5, 6, 7)
 EMPTY: Final = "empty"
 """STATE of a device that was given to a pod without a process on it."""
+STALE: Final = "stale"
+"""STATE of such a record whose pod is gone: the kubelet drops it at the next allocation, and nobody holds anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def wide_rows(picture: NodePicture) -> list[tuple[str, ...]]:
         for holder in sorted(gpu.holders, key=lambda one: one.pid):
             more = (index, holder.gpu_class.value, printable(holder.name), printable(holder.attribution_reason))
             rows.append((*_process_row([holder]), *more))
-        rows += [(*_empty_row(given), index, EMPTY, NOT_APPLICABLE, _source(gpu)) for given in empty_allocations(gpu)]
+        rows += [(*_empty_row(given), index, NOT_APPLICABLE, NOT_APPLICABLE, _source(gpu)) for given in empty_allocations(gpu)]
     if picture.traced.problem is not None:
         for process, owner in holders_without_nvml(picture.facts):
             nodes = ",".join(sorted({hold.device for hold in process.holds}))
@@ -92,7 +94,8 @@ def _unlisted_row(process: ProcessFacts, owner: Owner) -> tuple[str, ...]:
 
 def _empty_row(given: AllocatedTo) -> tuple[str, ...]:
     place = _place(Attribution.CONTAINER, given.pod_uid, given.pod, given.namespace, given.container)
-    return (NOT_APPLICABLE, EMPTY, NOT_APPLICABLE, NOT_APPLICABLE, Qos.UNKNOWN.value, *_cells(place))
+    state = STALE if given.lives is False else EMPTY
+    return (NOT_APPLICABLE, state, NOT_APPLICABLE, NOT_APPLICABLE, Qos.UNKNOWN.value, *_cells(place))
 
 
 def _sum(parts: Sequence[Sample[int]]) -> str:

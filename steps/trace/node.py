@@ -154,6 +154,7 @@ def _given(allocation: Allocation, index: PodIndex) -> AllocatedTo:
         namespace=None if named is None else named.namespace,
         container=allocation.container,
         session_uid=None if pod is None else pod.owner_uid,
+        lives=index.lives(allocation.pod_uid),
     )
 
 

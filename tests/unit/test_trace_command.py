@@ -96,6 +96,18 @@ def test_a_device_given_to_a_pod_without_a_process_has_a_row_of_its_own() -> Non
     )
 
 
+def test_a_record_whose_pod_is_gone_is_stale_and_holds_nothing() -> None:
+    (row,) = rows(facts((gpu(),), (), allocations=(allocation(),)))
+    assert (row["STATE"], row["POD"]) == ("stale", POD_A)
+
+
+def test_memory_that_only_needs_a_longer_look_says_how_long() -> None:
+    (sentence,) = picture(facts((gpu(used_mib=9000, samples=1),), samples=1, span_s=0.0)).answer.sentences
+    assert sentence.endswith("look longer: --samples 4 --interval-s 21")
+    (other,) = picture(facts((gpu(used_mib=None),))).answer.sentences
+    assert "look longer" not in other
+
+
 def test_where_the_kubelets_record_is_unknown_that_is_said_and_no_device_passes_for_free() -> None:
     text = trace_text(picture(facts((gpu(),), (), allocations=None)), wide=False, width=None)
     assert "warning: who was given a device is unknown: not available" in text
