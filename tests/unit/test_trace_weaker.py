@@ -8,7 +8,7 @@ import pytest
 
 from steps.contracts.cluster_facts import PodFacts
 from steps.contracts.document import Sample
-from steps.contracts.node_facts import Activity, GpuFacts, NodeFacts, ProcessFacts, Visibility, VisibilityLevel
+from steps.contracts.node_facts import Activity, GpuFacts, NodeFacts, PodOnDisk, ProcessFacts, Visibility, VisibilityLevel
 from steps.contracts.traced import GpuClass, TracedGpu
 from steps.trace.memory import ALLOWANCE_BYTES
 from steps.trace.node import trace_node
@@ -171,3 +171,23 @@ def test_each_input_matters_for_some_case() -> None:
             given = input_of(case)
             changed += traced(given.facts, given.pods).headline is not traced(*take(given.facts, given.pods)).headline
         assert changed or name in idle, name
+
+
+def with_folders(facts: NodeFacts, pods: tuple[PodFacts, ...]) -> NodeFacts:
+    """The kubelet's folders as they would be: every pod of the API's list is there, with its containers."""
+    there = tuple(
+        PodOnDisk(
+            uid=pod.uid, namespace=pod.namespace, name=pod.name, kept=True, containers=pod.containers, sandbox_ids=pod.sandbox_ids
+        )
+        for pod in pods
+    )
+    return replace(facts, pods_on_disk=Sample.measured(there))
+
+
+@pytest.mark.parametrize("case", GIVEN + OWN, ids=lambda case: str(case["id"]))
+def test_the_kubelets_folders_in_place_of_the_api_make_no_verdict_stronger(case: dict[str, Any]) -> None:
+    given = input_of(case)
+    facts = with_folders(given.facts, given.pods)
+    assert traced(facts, given.pods).headline is traced(given.facts, given.pods).headline
+    assert STRENGTH[traced(facts, None).headline] <= strength_of(given)
+    assert STRENGTH[traced(given.facts, None).headline] <= max(strength_of(given), STRENGTH[traced(facts, None).headline])
