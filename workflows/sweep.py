@@ -69,7 +69,7 @@ def _parameters() -> list[Parameter]:
         ),
         Parameter(name="look-interval-s", value="30", description="Seconds between two looks; three 30 s apart prove a ghost."),
         Parameter(name="capture-interval-s", value="10", description="Seconds between the looks right before a stop."),
-        Parameter(name="shard-size", value="10", description="Nodes judged together; ten fit into one Argo argument."),
+        Parameter(name="shard-size", value="8", description="Nodes judged together; eight fit into one Argo argument."),
     ]
 
 

@@ -18,7 +18,7 @@ def run(inputs: Inputs, outside: Outside) -> Exit:
     """Write the shards and their number. Raises BadInput for a shard size of 0, and when the list does not fit into an argument."""
     size = inputs.count("shard-size")
     if size < 1:
-        raise BadInput("--shard-size got 0; give at least 1 node a shard, for example 10")
+        raise BadInput("--shard-size got 0; give at least 1 node a shard, for example 8")
     nodes = outside.cluster().gpu_nodes()
     shards = shards_of([node.name for node in nodes], size)
     written = msgspec.json.encode(shards)

@@ -142,7 +142,7 @@ def test_a_local_run_without_a_simulator_never_reaches_the_cluster_of_the_kubeco
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "a\nb", "\u202e"])
 def test_foreign_text_in_a_refusal_is_shown_as_its_code(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "parcels").write_text(json.dumps([{"parcel": "gzip+base64", "holds": text, "data": ""}]), encoding="utf-8")
+    (tmp_path / "parcels").write_text(json.dumps([{"parcel": "xz+base64", "holds": text, "data": ""}]), encoding="utf-8")
     argv = ['--nodes=["a"]', f"--facts={tmp_path / 'parcels'}", f"--cluster={tmp_path / 'c'}", f"--traced-to={tmp_path / 't'}"]
     assert main(["step", "trace", *argv]) == 2
     shown = capsys.readouterr().err

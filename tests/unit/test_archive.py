@@ -171,7 +171,7 @@ def test_a_log_that_is_gone_is_missing_with_its_reason_unless_it_was_kept_before
 
 
 def test_a_damaged_output_is_a_gap_with_its_reason_and_not_the_end(archived: Archived) -> None:
-    torn = record_node(f"{RECLAIM}.verify(0:node-a)", "verify", {"release": '{"parcel":"gzip+base64"'})
+    torn = record_node(f"{RECLAIM}.verify(0:node-a)", "verify", {"release": '{"parcel":"xz+base64"'})
     summary = with_record(archived, running(torn, without=("verify",))).summary()
     assert any(line.startswith("verify(0:node-a) is not a valid Parcel") for line in summary.missing)
 

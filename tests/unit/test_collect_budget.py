@@ -4,12 +4,14 @@ import random
 import uuid
 
 import msgspec
+import pytest
 
 from steps.adapters.redact import redact_command
 from steps.collect.look import look
+from steps.contracts.cluster_facts import ContainerFacts
 from steps.contracts.document import Sample
-from steps.contracts.node_facts import Allocation, Hold, HoldVia, NodeFacts, ProcessFacts, SocketFacts
-from steps.contracts.parcel import MAX_PARCEL_BYTES, pack
+from steps.contracts.node_facts import Allocation, Hold, HoldVia, NodeFacts, PodOnDisk, ProcessFacts, SocketFacts
+from steps.contracts.parcel import MAX_PARCEL_BYTES, pack, unpack
 from tests.unit.fake_nvml import GIB, FakeGpu, listed
 from tests.unit.node_world import World, process, reading, scan
 
@@ -60,31 +62,50 @@ def kernel(pid: int, gpu: FakeGpu, cgroup: str, server: int) -> ProcessFacts:
     )
 
 
-def full_node(looks: int) -> NodeFacts:
-    """8 GPUs, each given to a pod of its own with 8 processes on it, and somebody connected to each."""
+def full_node(looks: int, holders_a_pod: int) -> NodeFacts:
+    """8 GPUs with 8 processes each; somebody is connected to each of their pods, which the kubelet's folders know, too."""
     gpus = [busy_gpu(number) for number in range(GPUS)]
-    pods = [uid() for _ in gpus]
-    cgroups = [container(pod) for pod in pods]
-    servers = [CHANCE.randrange(2, 4_000_000) for _ in gpus]
-    processes = [
-        kernel(one.pid, gpu, cgroup, server)
-        for gpu, cgroup, server in zip(gpus, cgroups, servers, strict=True)
-        for one in gpu.compute
-    ]
+    processes: list[ProcessFacts] = []
+    pods: list[tuple[str, str, FakeGpu]] = []
+    for gpu in gpus:
+        server = CHANCE.randrange(2, 4_000_000)
+        for number, one in enumerate(gpu.compute):
+            if number % holders_a_pod == 0:
+                pods.append((pod := uid(), container(pod), gpu))
+                server = CHANCE.randrange(2, 4_000_000)
+            processes.append(kernel(one.pid, gpu, pods[-1][1], server))
     processes.sort(key=lambda one: one.pid)
     sockets = tuple(
-        SocketFacts(network_namespace=str(4026532000 + n), cgroup=(container(pod),), established=Sample.measured(n))
-        for n, pod in enumerate(pods)
+        SocketFacts(network_namespace=str(4026532000 + 7 * n), cgroup=(cgroup,), established=Sample.measured(n % 3))
+        for n, (_, cgroup, _) in enumerate(pods)
     )
     allocations = tuple(
-        Allocation(device_id=gpu.uuid, resource="nvidia.com/gpu", pod_uid=pod, container="notebook")
-        for gpu, pod in zip(gpus, pods, strict=True)
+        Allocation(device_id=f"{gpu.uuid}::{n}", resource="nvidia.com/gpu", pod_uid=pod, container="notebook")
+        for n, (pod, _, gpu) in enumerate(pods)
     )
-    world = World([reading(*gpus)], [scan(*processes, sockets=Sample.measured(sockets))], Sample.measured(allocations))
+    folders = tuple(on_disk(n, pod, cgroup) for n, (pod, cgroup, _) in enumerate(pods))
+    world = World(
+        [reading(*gpus)],
+        [scan(*processes, sockets=Sample.measured(sockets))],
+        Sample.measured(allocations),
+        folders=Sample.measured(folders),
+    )
     return look("gpu-node-17.example.internal", world, looks, 30)
 
 
-def test_a_node_with_8_gpus_and_64_holders_fits_its_budget() -> None:
-    facts = full_node(looks=3)
+def on_disk(number: int, pod: str, cgroup: str) -> PodOnDisk:
+    name = f"jupyter-user-{hex_of(32)}"
+    containers = (ContainerFacts(name="notebook", container_ids=(cgroup.removesuffix(".scope")[-64:],)),)
+    return PodOnDisk(uid=pod, namespace=f"team-{number % 9}", name=name, kept=True, containers=containers)
+
+
+@pytest.mark.parametrize("holders_a_pod", [HOLDERS_A_GPU, 1])
+def test_a_node_with_8_gpus_and_64_holders_fits_its_budget(holders_a_pod: int) -> None:
+    facts = full_node(3, holders_a_pod)
     assert len(facts.processes) == GPUS * HOLDERS_A_GPU
-    assert len(pack(facts)) <= MAX_PARCEL_BYTES
+    pods = facts.pods_on_disk.known()
+    assert pods is not None
+    assert len(pods) == GPUS * HOLDERS_A_GPU / holders_a_pod
+    packed = pack(facts)
+    assert len(packed) <= MAX_PARCEL_BYTES
+    assert unpack(packed, NodeFacts, "here") == facts

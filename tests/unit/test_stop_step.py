@@ -123,7 +123,7 @@ def test_a_killed_step_can_be_run_again(ordered: Ordered) -> None:
     assert (ordered.acted, ("patch", SCALE) in ordered.scene.api.writes) == ("yes", False)
 
 
-@pytest.mark.parametrize("content", ["{", '[{"parcel": "gzip+base64", "holds": "NodeFacts", "data": "?"}]'])
+@pytest.mark.parametrize("content", ["{", '[{"parcel": "xz+base64", "holds": "NodeFacts", "data": "?"}]'])
 def test_broken_captures_are_bad_input_before_anything_is_done(ordered: Ordered, content: str) -> None:
     (ordered.folder / "captures.json").write_text(content)
     with pytest.raises(BadInput, match=r"captures\.json"):
