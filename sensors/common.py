@@ -36,12 +36,13 @@ class From:
 @dataclass(frozen=True, slots=True)
 class Start:
     """A Workflow to create. arguments: fixed texts and data keys, in the order of the template's parameters. name: what follows the
-    prefix, joined by dashes."""
+    prefix, joined by dashes. instead: for people, what makes up for a Workflow that could not be created."""
 
     template: str
     prefix: str
     name: Sequence[From]
     arguments: Mapping[str, From | str]
+    instead: str = "The next sweep looks at every node all the same."
 
 
 def metadata(name: str) -> Json:
@@ -71,9 +72,9 @@ def pod_template(account: str) -> Json:
     }
 
 
-def sensor(name: str, source: str, event: str, start: Start) -> Json:
+def sensor(name: str, source: str, event: str, start: Start, *, only: Mapping[str, Any] | None = None) -> Json:
     """One Sensor for one event: conditions named (else all dependencies are joined by AND), delivered at least once, retried, and
-    what failed for good left as a Kubernetes Event."""
+    what failed for good left as a Kubernetes Event. only: the dependency's filters, and its transform, which comes before them."""
     return {
         "apiVersion": API,
         "kind": "Sensor",
@@ -81,7 +82,7 @@ def sensor(name: str, source: str, event: str, start: Start) -> Json:
         "spec": {
             "eventBusName": "default",
             "template": pod_template("trigger"),
-            "dependencies": [{"name": event, "eventSourceName": source, "eventName": event}],
+            "dependencies": [{"name": event, "eventSourceName": source, "eventName": event, **(only or {})}],
             "triggers": [
                 {
                     "atLeastOnce": True,
@@ -142,7 +143,7 @@ def _leave_event(sensor_name: str, start: Start, event: str) -> Json:
                 "reason": "WorkflowNotCreated",
                 "message": (
                     f"No Workflow {start.template} was created for this event: it exists already (a doubled event, harmless), "
-                    "or the API refused it. The next sweep looks at every node all the same."
+                    f"or the API refused it. {start.instead}"
                 ),
                 "source": {"component": "gpu-reclaim"},
                 "involvedObject": {"apiVersion": API, "kind": "Sensor", "name": sensor_name, "namespace": NAMESPACE},

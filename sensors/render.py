@@ -10,7 +10,7 @@ from typing import Final
 
 import yaml
 
-from sensors import MANIFESTS, bus, pods, ticks
+from sensors import MANIFESTS, bus, pods, tags, ticks
 from sensors.common import Json
 from steps.contracts.files import write_atomically
 
@@ -20,6 +20,7 @@ OBJECTS: Final[Mapping[str, Sequence[Callable[[], Json]]]] = {
     "pods": (pods.source, pods.pod_deleted),
     "ticks": (ticks.source, ticks.tick),
     "cron": (ticks.cron,),
+    "tags": (tags.source, tags.tag_pushed),
 }
 """The sets that overlays pick, each a folder of `manifests/`."""
 HEADER: Final = "# Rendered from sensors/*.py by `python -m sensors.render`. Do not edit.\n"

@@ -12,8 +12,10 @@ Objects = Sequence[Content]
 ALWAYS_THERE: Final = frozenset(
     {"body.metadata.uid", "body.metadata.namespace", "body.metadata.name", "body.metadata.resourceVersion", "id"}
 )
-"""Keys of an event that need no default: every object has them, and every event its id."""
-UNIQUE: Final = (("body.metadata.uid", "body.metadata.resourceVersion"), ("id",))
+"""Keys of an event that need no default: every object has them, and every event its id. Besides, a key without which a filter of
+the dependency lets nothing through, and what its transform makes of one."""
+MADE: Final = re.compile(r"^\.([\w.]+) =")
+UNIQUE: Final = (("body.metadata.uid", "body.metadata.resourceVersion"), ("id",), ("body.X-GitHub-Delivery",))
 """What makes a name that the same event makes again and another event does not."""
 DNS_PREFIX: Final = re.compile(r"[a-z]([-a-z0-9]{0,15})-")
 MAX_AGE: Final = re.compile(r"^maxAge: ([0-9]+)h$", re.MULTILINE)
@@ -77,12 +79,13 @@ def names_are_deterministic(objects: Objects, templates: Objects) -> list[str]:
 def values_are_keys(objects: Objects, templates: Objects) -> list[str]:
     """No Go templates, no raw JSON, and a default wherever a key may be missing."""
     found = []
-    for _, trigger in triggers(objects):
+    for sensor, trigger in triggers(objects):
+        sure = ALWAYS_THERE | set(_filtered(sensor))
         for parameter in trigger["template"]["k8s"]["parameters"]:
             source = parameter["src"]
             if {"dataTemplate", "contextTemplate", "useRawData"} & set(source):
                 found.append(f"{parameter['dest']}: a template or raw data")
-            if _key(parameter) and _key(parameter) not in ALWAYS_THERE and "value" not in source:
+            if _key(parameter) and _key(parameter) not in sure and "value" not in source:
                 found.append(f"{parameter['dest']}: {_key(parameter)} may be missing and has no default")
     return found
 
@@ -210,6 +213,13 @@ def workflows(objects: Objects) -> Iterator[Content]:
 def _events(source: Content) -> Iterator[str]:
     for kind in ("resource", "calendar", "github", "webhook"):
         yield from source["spec"].get(kind, {})
+
+
+def _filtered(sensor: Content) -> Iterator[str]:
+    """Keys without which the event of a dependency is let through by no filter, and the key that its transform makes."""
+    for dependency in sensor["spec"]["dependencies"]:
+        yield from (one["path"] for one in dependency.get("filters", {}).get("data", []))
+        yield from MADE.findall(dependency.get("transform", {}).get("jq", ""))
 
 
 def _key(parameter: Content) -> str:
