@@ -191,6 +191,8 @@ class WatchRecording(Document, frozen=True, kw_only=True):
     clean: bool
     clean_sentence: str
     interval_s: float
+    settle_s: float
+    """How long it was watched on purpose after drive had ended."""
     looks: int
     longest_gap_s: float
     given: tuple[Given, ...]

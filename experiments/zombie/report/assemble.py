@@ -137,17 +137,17 @@ def _provenance(run: RunRecord, found: Sequence[Recorded], tag: str, commit: str
         gpus=tuple(f"{gpu.name.known() or 'unknown'} ({gpu.uuid})" for gpu in watched.gpus) if watched else (),
         backend=drives[0].settings.backend if drives else None,
         images=tuple(sorted(images)),
-        waited_s=round(sum(waiting_s(drive) for drive in drives), 1),
+        waited_s=round(sum(waiting_s(one.drive, one.watch) for one in found if one.drive is not None), 1),
         took_s=_took_s(run),
         started_at=run.started_at,
         finished_at=run.finished_at,
     )
 
 
-def waiting_s(drive: DriveRecord) -> float:
-    """Seconds that a scenario waits on purpose: each state for its window, from the deletion until the orphan's end is due, and
-    a moment to see whether a controller makes the pod again."""
-    waited = 0.0
+def waiting_s(drive: DriveRecord, watched: WatchRecording | None) -> float:
+    """Seconds that a scenario waits on purpose: each state for its window, the grace that is used up, a moment to see whether a
+    controller makes the pod again, and the looks after drive has ended."""
+    waited = watched.settle_s if watched is not None and drive.repetitions else 0.0
     for repetition in drive.repetitions:
         marks = {mark.what: mark for mark in repetition.marks}
         waited += drive.settings.observe_s * sum(what in marks for what in (What.HOLDS, What.KILL, What.HOLDS_AGAIN))

@@ -132,12 +132,23 @@ def _cast(track: Track) -> Iterator[tuple[str, WatchedProcess]]:
         process = track.worker(number)
         if process is not None and process.pid not in shown:
             shown.add(process.pid)
-            yield f"{label} ({process.name})", process
+            yield f"{label} ({_name(track, process)})", process
     for stretch in track.stretches:
         for process in stretch.processes:
             if (process.holds or process.in_nvml) and process.pid not in shown:
                 shown.add(process.pid)
                 yield f"child {process.name} ({process.pid_in_container or process.pid})", process
+
+
+def _name(track: Track, process: WatchedProcess) -> str:
+    """The last one it had: a container's first process is the runtime's until it becomes the program."""
+    seen = [found.name for stretch in track.stretches if (found := _found(stretch, process)) is not None]
+    return seen[-1] if seen else process.name
+
+
+def _found(stretch: Stretch, process: WatchedProcess) -> WatchedProcess | None:
+    same = (process.pid, process.start_time_ticks)
+    return next((one for one in stretch.processes if (one.pid, one.start_time_ticks) == same), None)
 
 
 def _life(track: Track, process: WatchedProcess, x: Callable[[datetime], float]) -> Iterator[Segment]:
@@ -155,8 +166,7 @@ def _life(track: Track, process: WatchedProcess, x: Callable[[datetime], float])
 
 
 def _kind(stretch: Stretch, process: WatchedProcess) -> str | None:
-    same = (process.pid, process.start_time_ticks)
-    found = next((one for one in stretch.processes if (one.pid, one.start_time_ticks) == same), None)
+    found = _found(stretch, process)
     if found is None:
         return None
     return {"Z": "zombie", "X": "zombie", "D": "stuck"}.get(found.state, "alive")

@@ -37,7 +37,7 @@ def _eight(seen: Observation) -> Iterator[str]:
     yield from (f"   {one.pid:>6} {one.ppid:>6} {one.state}  {plain(one.command or f'[{one.name}]')}" for one in seen.tree)
     yield f"3. zombies: {_numbers(seen.zombies)}"
     yield f"4. orphans (PPID 1; original children of PID 1 look the same): {_numbers(seen.orphans)}"
-    yield "5. GPU memory"
+    yield "5. GPU memory (v1 accounting: with what the driver reserves)"
     yield from (f"   {gpu.uuid}: {mib(gpu.used_bytes)} of {mib(gpu.total_bytes)} used" for gpu in seen.gpus.gpus)
     yield "6. compute processes, as NVML tells a container (PIDs are the host's; an empty list proves nothing here)"
     listed = [f"   {one.pid} on {gpu.uuid}: {mib(one.used_bytes)}" for gpu in seen.gpus.gpus for one in gpu.processes]

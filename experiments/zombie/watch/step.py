@@ -33,7 +33,7 @@ def run(inputs: Inputs, outside: ZombieOutside) -> Exit:
     """Write a WatchRecording. GPUs that do not become free in time end it with exit 3, and drive then begins nothing."""
     scenario = scenario_of(inputs.text("scenario")).id
     watched = _watched(inputs, outside, outside.partner(inputs.text("run"), scenario.value))
-    recording = _recording(scenario, watched, outside, inputs.seconds("interval-s"))
+    recording = _recording(scenario, watched, outside, interval_s=inputs.seconds("interval-s"), settle_s=inputs.seconds("settle-s"))
     inputs.put("recording", recording)
     log_for("watch").info(
         "watch.recorded",
@@ -77,7 +77,9 @@ def _until_clean(node: str, outside: ZombieOutside, limit_s: float) -> tuple[Nod
         clock.sleep(1.0)
 
 
-def _recording(scenario: ScenarioId, watched: Watched, outside: ZombieOutside, interval_s: float) -> WatchRecording:
+def _recording(
+    scenario: ScenarioId, watched: Watched, outside: ZombieOutside, *, interval_s: float, settle_s: float
+) -> WatchRecording:
     before, history = watched.before, watched.history
     gpus = before.gpus.known()
     recording = WatchRecording(
@@ -93,6 +95,7 @@ def _recording(scenario: ScenarioId, watched: Watched, outside: ZombieOutside, i
         clean=watched.clean,
         clean_sentence=watched.sentence,
         interval_s=interval_s,
+        settle_s=settle_s,
         looks=history.looks,
         longest_gap_s=history.longest_gap_s,
         given=history.given,
