@@ -95,7 +95,18 @@ def _class_of(holding: Holding, view: View, *, blind: bool) -> Judged:
         return Judged(GpuClass.UNKNOWN, "the reader does not see the host's processes")
     if holding.system and not holding.stuck:
         return Judged(GpuClass.SYSTEM_HOLDER, f"{holding.process.name} is on the allow-list of the node's own services")
-    return judge_holder(holding, view.around)
+    judged = judge_holder(holding, view.around)
+    return judged if view.facts.scan is Scan.FULL else _of_quick_scan(judged, holding, view.around)
+
+
+def _of_quick_scan(judged: Judged, holding: Holding, around: Surroundings) -> Judged:
+    """What a quick scan cannot tell of a process that NVML lists: the state of its threads, and whether the work on the device is
+    its own where nothing measured that, for an owner that was not looked for may share it."""
+    own = None if around.figures is None else around.figures.get(holding.process.pid)
+    at_work = judged.gpu_class in (GpuClass.ACTIVE, GpuClass.LOW_EFFICIENCY) and (own is None or own <= 0)
+    if at_work or judged.gpu_class is GpuClass.ZOMBIE_THREADED:
+        return Judged(GpuClass.UNKNOWN, f"undecided by a quick scan; it looks like {judged.gpu_class.value}: {judged.reason}")
+    return judged
 
 
 def _headline(view: View, classes: Sequence[Judged]) -> tuple[Judged, list[Finding]]:
@@ -109,8 +120,20 @@ def _headline(view: View, classes: Sequence[Judged]) -> tuple[Judged, list[Findi
     tenants = [judged for judged in classes if judged.gpu_class is not GpuClass.SYSTEM_HOLDER]
     if tenants:
         gravest = min(tenants, key=lambda judged: GRAVITY.index(judged.gpu_class))
-        return gravest, []
-    return _without_holder(view)
+        return _as_seen(view, gravest), []
+    headline, findings = _without_holder(view)
+    return _as_seen(view, headline), findings
+
+
+def _as_seen(view: View, seen: Judged) -> Judged:
+    """What a full scan found stands. A quick one knows of no holder beyond NVML's list, and one that it did not look for may be
+    graver: a process without memory of its own, a forked child, a zombie. So only the gravest class of all stands."""
+    if view.facts.scan is Scan.FULL or seen.gpu_class in (GRAVITY[0], GpuClass.UNKNOWN):
+        return seen
+    words = (
+        f"undecided by a quick scan, which looks for no holder beyond NVML's list; of those, {seen.gpu_class.value}: {seen.reason}"
+    )
+    return Judged(GpuClass.UNKNOWN, words)
 
 
 def _reasons(facts: NodeFacts) -> str:
