@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -120,5 +120,15 @@ def _show_nothing(_node: NodeRecord) -> None:
 def _print(record: RunRecord, runs: Path, output: str) -> None:
     if output == "json":
         print(json.dumps(json.loads(encode(record)), indent=2))
-    else:
-        print(f"{record.run}: {record.phase}; record and logs in {runs}")
+        return
+    for sentence in _sentences(record, runs):
+        print(sentence, file=sys.stderr)
+    print(f"{record.run}: {record.phase}; record and logs in {runs}")
+
+
+def _sentences(record: RunRecord, runs: Path) -> Iterator[str]:
+    """What the steps that failed said to people, each once, out of their logs."""
+    failed = dict.fromkeys(node.pod for node in record.nodes if node.pod and node.phase in ("Failed", "Error"))
+    logs = (log for pod in failed for log in sorted((runs / record.run).glob(f"{pod}.*.log")))
+    lines = (line for log in logs for line in log.read_text(encoding="utf-8", errors="replace").splitlines())
+    yield from dict.fromkeys(line for line in lines if line.startswith("gpu-reclaim: "))

@@ -88,6 +88,20 @@ def test_a_failed_run_ends_with_exit_code_one_and_says_where_its_logs_are(
     assert "Succeeded onExit" in shown.err
 
 
+def test_a_step_that_refuses_its_input_is_heard_without_looking_into_its_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = tmp_path / "refusing.yaml"
+    say = "import sys; print('gpu-reclaim: line 3 is wrong; give a number', file=sys.stderr); sys.exit(2)"
+    container = {"command": ["python3", "-c", say], "args": []}
+    spec = {"entrypoint": "refuse", "templates": [{"name": "refuse", "container": container}]}
+    manifest.write_text(yaml.safe_dump({**SLOW, "spec": spec}), encoding="utf-8")
+    assert main(["run", str(manifest), *flags(tmp_path), "--name=r1"]) == 1
+    shown = capsys.readouterr()
+    assert shown.err.splitlines()[-1] == "gpu-reclaim: line 3 is wrong; give a number"
+    assert shown.out.startswith("r1: Failed;")
+
+
 def test_an_interrupted_run_leaves_no_process_and_can_be_started_again(tmp_path: Path) -> None:
     manifest = tmp_path / "slow.yaml"
     manifest.write_text(yaml.safe_dump(SLOW).replace("MARK", str(tmp_path)), encoding="utf-8")
