@@ -27,7 +27,7 @@ def _observe(arguments: argparse.Namespace, outside: Outside) -> Exit:
 
     from steps.collect.look import look  # noqa: PLC0415
     from steps.commands.answer import say, width_of  # noqa: PLC0415
-    from steps.node_view.observation import observe  # noqa: PLC0415
+    from steps.node_view.eight_checks import observe  # noqa: PLC0415
     from steps.node_view.observe_text import observe_text  # noqa: PLC0415
     from steps.node_view.words import harmless_json  # noqa: PLC0415
     from steps.trace.node import trace_node  # noqa: PLC0415

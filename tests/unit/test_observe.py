@@ -11,7 +11,8 @@ from steps.contracts.document import Sample, decode
 from steps.contracts.errors import Exit
 from steps.contracts.node_facts import HoldVia, NodeFacts, ProcessFacts, Visibility
 from steps.contracts.ports import ProcessTree, SignalHandling
-from steps.node_view.observation import Check, Observation, Outcome, observe
+from steps.node_view.eight_checks import observe
+from steps.node_view.observation import Check, Observation, Outcome
 from steps.node_view.observe_text import observe_text
 from steps.node_view.process_tree import tree_lines
 from steps.node_view.reaping import reaping_of
