@@ -1,12 +1,14 @@
 """The cap of a sweep: its shards share it, and all of them together never exceed it."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steps.decide.cap import part_of
 
 
-@given(st.integers(0, 1000), st.integers(1, 500), st.text(min_size=1, max_size=20))
+@given(st.integers(0, 1000), st.integers(1, 80), st.text(min_size=1, max_size=20))
+@example(1000, 500, "sweep-1")
+@example(3, 500, "sweep-1")
 def test_the_parts_of_all_shards_add_up_to_the_cap_and_differ_by_one_at_most(cap: int, shards: int, run: str) -> None:
     parts = [part_of(cap, shard, shards, run) for shard in range(shards)]
     assert sum(parts) == cap
