@@ -197,7 +197,7 @@ def test_trace_in_the_probe_prints_the_table_marks_the_hidden_and_warns_of_the_g
     assert (fork[2], fork[3], fork[5], fork[6]) == ("unknown", "no", "zoo", NAMESPACE)
     assert (plain[2:4], plain[4], plain[6]) == (["512", "MiB"], "yes", "zoo")
     assert any(line.startswith(f"warning: GPU {IN_FLIGHT_GPU}: ") for line in lines)
-    assert any(line.split()[:2] == ["-", "empty"] and "empty" in line.split()[6:] for line in lines)
+    assert any(line.split()[:2] == ["-", "empty"] and line.split()[5:7] == ["empty", NAMESPACE] for line in lines)
 
 
 def test_trace_on_the_node_names_containers_by_the_kubelets_log_links(truth: Truth) -> None:
