@@ -46,14 +46,14 @@ class WebsocketExec:
             ) from error
         if not finished:
             raise SourceUnavailable(f"{where} did not end within {timeout_s:g} s; look at the pod")
-        return Executed(code=_code(status), stdout=_text(out), stderr=_text(err))
+        return Executed(code=exit_code(status), stdout=_text(out), stderr=_text(err))
 
 
 def _text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
 
 
-def _code(status: object) -> int | None:
+def exit_code(status: object) -> int | None:
     """The exit code in the Status object that ends the stream; None if there is none."""
     try:
         told = json.loads(_text(status))

@@ -40,10 +40,10 @@ class Known(NamedTuple):
 class NodeGlances:
     """Fits ports.Glances."""
 
-    def __init__(self, checkpoint: Path, devices: Sequence[DeviceNode], proc: Path = Path("/proc")) -> None:
-        """devices: the driver's nodes, as the full look found them. Raises SourceUnavailable if NVML does not open."""
+    def __init__(self, nvml: Bindings, checkpoint: Path, devices: Sequence[DeviceNode], proc: Path = Path("/proc")) -> None:
+        """nvml: open; close() closes it. devices: the driver's nodes, as the full look found them. Raises SourceUnavailable."""
         self._proc, self._checkpoint = str(proc), checkpoint
-        self._nvml = _opened()
+        self._nvml = nvml
         self._handles = _handles(self._nvml)
         self._known: dict[int, Known] = {}
         self._seen_at: tuple[int, int] | None = None
@@ -143,7 +143,8 @@ class NodeGlances:
         return self._given
 
 
-def _opened() -> Bindings:
+def opened_nvml() -> Bindings:
+    """The driver's library, open. Raises SourceUnavailable."""
     try:
         import pynvml  # noqa: PLC0415
     except ModuleNotFoundError as error:

@@ -44,9 +44,9 @@ class RealZombieOutside:
         return DrivesPartner(self._api, namespace, run, scenario)
 
     def glances(self, devices: Sequence[DeviceNode]) -> "Glances":
-        from experiments.adapters.glances import NodeGlances
+        from experiments.adapters.glances import NodeGlances, opened_nvml
 
-        return NodeGlances(CHECKPOINT, devices)
+        return NodeGlances(opened_nvml(), CHECKPOINT, devices)
 
     def kernel(self) -> Sample[str]:
         try:

@@ -32,7 +32,11 @@ def recorded(run: RunRecord) -> tuple[Recorded, ...]:
         nodes = [one for one in run.nodes if one.inputs.get("scenario") == scenario.id.value]
         if any(one.template in ("drive", "watch") and one.pod is not None for one in nodes):
             drive = _output(nodes, "drive", "record", DriveRecord)
-            found.append(Recorded(scenario, drive, _output(nodes, "watch", "recording", WatchRecording)))
+            watched = _output(nodes, "watch", "recording", WatchRecording)
+            ended = {
+                one.template: f"{one.phase}{f': {one.message}' if one.message else ''}" for one in nodes if one.pod is not None
+            }
+            found.append(Recorded(scenario, drive, watched, ended))
     return tuple(found)
 
 
@@ -56,7 +60,7 @@ def scenario_result(one: Recorded) -> ScenarioResult:
         verdicts=verdicts(one.scenario, repetitions),
         repetitions=repetitions,
         looks=0 if one.watch is None else one.watch.looks,
-        longest_gap_s=None if one.watch is None else one.watch.longest_gap_s,
+        longest_gap_s=None if one.watch is None or one.watch.looks < 2 else one.watch.longest_gap_s,
         problem=_problem(one, repetitions),
     )
 
@@ -91,7 +95,8 @@ def _problem(one: Recorded, repetitions: Sequence[RepetitionResult]) -> str | No
     if one.watch is not None and not one.watch.clean:
         return f"nothing was begun: {one.watch.clean_sentence}"
     if one.watch is None or one.drive is None:
-        return f"{'watch' if one.watch is None else 'drive'} left no record: its pod did not get that far, see its log"
+        silent = [name for name, left in (("drive", one.drive), ("watch", one.watch)) if left is None]
+        return "; ".join(f"{name} left no record ({one.ended.get(name, 'it never began')})" for name in silent)
     failures = [f"repetition {rep.number}: {rep.failure}" for rep in repetitions if rep.failure]
     return "; ".join([*([one.drive.failure] if one.drive.failure else []), *failures]) or None
 

@@ -1,6 +1,7 @@
 """All files of a run's results but the HTML: the seed's names, notes, comparison. Pure: recordings in, texts out."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from experiments.zombie.recording import DriveRecord, Repetition, WatchRecording, What
@@ -10,11 +11,13 @@ from experiments.zombie.scenarios import SCENARIOS, Row, Scenario
 
 
 class Recorded(NamedTuple):
-    """What one scenario left. drive or watch None: that step left nothing."""
+    """What one scenario left. drive or watch None: that step left nothing, and `ended` may say why."""
 
     scenario: Scenario
     drive: DriveRecord | None
     watch: WatchRecording | None
+    ended: Mapping[str, str] = MappingProxyType({})
+    """What the workflow engine says of each of the two steps."""
 
 
 ORDER: Final = tuple(SCENARIOS.values())
@@ -142,7 +145,8 @@ def comparison(results: ZombieResults) -> str:
                     f"- {_column(one)}, {v.row.value}: expected *{v.expected}*, measured **{v.measured.value}** "
                     f"({v.n} of {v.of}): {logs.plain(v.sentence)}. {logs.plain(v.why)}".rstrip()
                 )
-    lines += ["", *(f"- not measured: {logs.plain(missing)}" for missing in results.missing)]
+    unmeasured = [f"{_column(one)}: {one.problem}" for one in scenarios if one.problem]
+    lines += ["", *(f"- not measured: {logs.plain(words)}" for words in (*unmeasured, *results.missing))]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -4,10 +4,13 @@ from datetime import datetime
 from typing import Final
 
 from steps.contracts.node_facts import NodeFacts, VisibilityLevel
-from steps.contracts.traced import GpuClass
+from steps.contracts.traced import GpuClass, TracedHolder
 from steps.trace.node import trace_node
 
 FREE: Final = (GpuClass.BASELINE, GpuClass.PHANTOM_UTIL, GpuClass.ZOMBIE_BENIGN, GpuClass.SYSTEM_HOLDER)
+
+SHOWN: Final = 3
+"""Holders that a sentence names."""
 
 
 def cleanliness(facts: NodeFacts, now: datetime) -> tuple[bool, str]:
@@ -21,4 +24,10 @@ def cleanliness(facts: NodeFacts, now: datetime) -> tuple[bool, str]:
     if not dirty:
         return True, f"{len(traced.gpus)} GPU(s) at their baseline, no process on any of them"
     first = dirty[0]
-    return False, f"GPU {first.index} is {first.headline.value}: {first.reason}; remedy to propose: {first.remedy or 'none known'}"
+    held_by = f"; held by {', '.join(_named(one) for one in first.holders[:SHOWN])}" if first.holders else ""
+    return False, f"GPU {first.index} is {first.headline.value}: {first.reason}{held_by}"
+
+
+def _named(holder: TracedHolder) -> str:
+    pod = holder.pod or holder.pod_uid
+    return f"{holder.name} (PID {holder.pid}{f' of pod {pod}' if pod else ', of no pod'})"
