@@ -32,7 +32,7 @@ shim-test: $(STAMP) ## unmodified pynvml against the simulated NVML library (gcc
 node-test: $(STAMP) ## real processes and device nodes on this machine (root and Linux; tini, dumb-init, catatonit, busybox)
 	$(BIN)/python -m pytest tests/node
 
-lint: $(STAMP) ## ruff, mypy --strict, import contracts, rendered manifests
+lint: $(STAMP) ## ruff, mypy --strict, import contracts, rendered manifests and steps page
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -44,7 +44,7 @@ format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-manifests: $(STAMP) ## render workflows/manifests and sensors/manifests from the Python
+manifests: $(STAMP) ## render workflows/manifests, sensors/manifests and docs/steps.md from the Python
 	$(BIN)/python -m workflows.render
 	$(BIN)/python -m sensors.render
 
