@@ -22,12 +22,20 @@ class Admission(Document, frozen=True, kw_only=True):
     chosen: bool
 
 
+class Hook(Document, frozen=True, kw_only=True):
+    """A way in from outside. source: event source and event, "tags/pushed". secret_bytes: 0 means that no signature is verified."""
+
+    source: str
+    secret_bytes: int
+
+
 class Installation(Document, frozen=True, kw_only=True):
     """What could not be read, mostly for lack of rights, is unknown with its reason.
 
     controllers: images of Argo's controllers that run as Deployments. pod_makers: who may bring a pod into the namespace, one way
     or another, beyond the cluster's own controllers. probe_grants: what is bound to the probe's account. enforced: the namespace's
-    pod security level, empty if it names none. clocks: what starts sweeps by itself. claim: phase of the evidence's volume claim.
+    pod security level, empty if it names none. clocks: what starts sweeps by itself. hooks: of git forges. claim: phase of the
+    evidence's volume claim.
     """
 
     document: Literal["Installation/1"] = "Installation/1"
@@ -46,5 +54,6 @@ class Installation(Document, frozen=True, kw_only=True):
     runtime_class: Sample[bool]
     templates: Sample[tuple[str, ...]]
     clocks: Sample[tuple[str, ...]]
+    hooks: Sample[tuple[Hook, ...]]
     claim: Sample[str]
     policy: Sample[str]

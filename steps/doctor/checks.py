@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from steps.contracts.errors import BadInput
-from steps.contracts.installation import Admission, Grant, Installation
+from steps.contracts.installation import Admission, Grant, Hook, Installation
 from steps.contracts.policy import Mode
 from steps.contracts.ports import GpuNode
 from steps.decide.policy import parse_policy
@@ -16,6 +16,8 @@ EVENT_KINDS: Final = ("eventbus", "eventsources", "sensors")
 OWN_ACCOUNTS: Final = ("reader", "probe", "stopper", "archivist", "submitter", "executor")
 EVENT_ACCOUNTS: Final = ("eventsource", "trigger")
 TEMPLATES: Final = ("sweep", "release-check")
+SECRET_BYTES: Final = 16
+"""As deploy/tags/secret-policy.yaml wants it."""
 MAKERS: Final = "who may make pods"
 APPLY: Final = "apply an overlay of deploy/overlays again"
 BROAD: Final = ("Group system:authenticated", "Group system:unauthenticated", "Group system:serviceaccounts")
@@ -39,6 +41,7 @@ def examine(seen: Installation) -> tuple[Finding, ...]:
         of_reading("GPU nodes", seen.nodes, _nodes),
         of_reading("templates", seen.templates, _all_there("templates", TEMPLATES)),
         of_reading("clock", seen.clocks, _clocks),
+        *of_list("git hooks", seen.hooks, lambda found: [_hook(one) for one in found]),
         of_object("evidence", seen.claim, _claim, APPLY),
         of_object("policy", seen.policy, _policy, "apply deploy/policy, or write the ConfigMap gpu-reclaim-policy"),
     )
@@ -147,6 +150,18 @@ def _clocks(found: Sequence[str]) -> Finding:
     if len(found) > 1:
         return problem("clock", f"more than one starts sweeps: {', '.join(found)}", "keep one and delete the other")
     return good("clock", found[0])
+
+
+def _hook(hook: Hook) -> Finding:
+    if hook.secret_bytes == 0:
+        words = (
+            f"event source {hook.source} has an empty secret or none: whoever reaches it may start experiments, or it cannot start"
+        )
+        return problem("git hooks", words, "write a secret of 16 bytes or more into its Secret, and the same into the forge's hook")
+    if hook.secret_bytes < SECRET_BYTES:
+        words = f"the secret of event source {hook.source} has {hook.secret_bytes} bytes and can be guessed"
+        return problem("git hooks", words, f"give it {SECRET_BYTES} bytes or more, here and in the forge's hook")
+    return good("git hooks", f"event source {hook.source} verifies signatures")
 
 
 def _claim(phase: str) -> Finding:

@@ -13,7 +13,7 @@ from steps.adapters.kubernetes.installation import KubernetesInstallation
 from steps.commands import doctor
 from steps.contracts.document import Origin, Sample, Stamp
 from steps.contracts.errors import BadInput, Exit
-from steps.contracts.installation import Admission, Grant, Installation
+from steps.contracts.installation import Admission, Grant, Hook, Installation
 from steps.contracts.ports import GpuNode
 from steps.doctor.checks import examine
 from steps.doctor.finding import Finding, Standing
@@ -42,6 +42,7 @@ def installed(**changes: Any) -> Installation:
         "runtime_class": True,
         "templates": ("release-check", "sweep"),
         "clocks": ("Sensor tick",),
+        "hooks": (),
         "claim": "Bound",
         "policy": POLICY,
         **changes,
@@ -92,6 +93,8 @@ def grant(subject: str) -> Grant:
         ({"templates": ("sweep",)}, "deploy/overlays"),
         ({"clocks": ()}, "choose one"),
         ({"clocks": ("CronWorkflow sweep", "Sensor tick")}, "keep one"),
+        ({"hooks": (Hook(source="tags/pushed", secret_bytes=0),)}, "16 bytes or more"),
+        ({"hooks": (Hook(source="tags/pushed", secret_bytes=15),)}, "16 bytes or more"),
         ({"claim": Sample.absent("there is none")}, "deploy/overlays"),
         ({"policy": "mode: perhaps\n"}, "correct it"),
         ({"policy": Sample.absent("there is none")}, "deploy/policy"),
@@ -256,3 +259,46 @@ def test_a_simulated_cluster_has_no_installation() -> None:
     arguments = parser.parse_args(["doctor"])
     with pytest.raises(BadInput, match="simulator"):
         arguments.handler(arguments)
+
+
+HOOK = {"webhookSecret": {"name": "hook", "key": "secret"}}
+SECRET = f"/api/v1/namespaces/{OWN}/secrets/hook"
+
+
+def hooks_of(api: ApiDouble) -> tuple[Hook, ...] | None:
+    return KubernetesInstallation(api, OWN, FakeClock()).read().hooks.known()
+
+
+@pytest.mark.parametrize(
+    ("data", "length"),
+    [
+        ({"secret": "c2l4dGVlbi1ieXRlcy0xNg=="}, 16),
+        ({"secret": "c2l4dGVlbi1ieXRlcy0xNgo="}, 16),
+        ({"secret": ""}, 0),
+        ({"secret": "Cg=="}, 0),
+        ({"other": "c2l4dGVlbi1ieXRlcy0xNg=="}, 0),
+        (None, 0),
+    ],
+    ids=["plain", "with a line feed", "empty", "line feed alone", "other key", "no Secret"],
+)
+def test_the_length_of_a_hooks_secret_is_read_and_never_the_secret(data: dict[str, str] | None, length: int) -> None:
+    api = ApiDouble()
+    api.put(f"/apis/argoproj.io/v1alpha1/namespaces/{OWN}/eventsources/tags", {"spec": {"github": {"pushed": HOOK}}})
+    if data is not None:
+        api.put(SECRET, {"data": data})
+    assert hooks_of(api) == (Hook(source="tags/pushed", secret_bytes=length),)
+
+
+def test_a_secret_that_may_not_be_read_is_unknown() -> None:
+    api = ApiDouble(faults=[forbidden("get", SECRET)])
+    api.put(f"/apis/argoproj.io/v1alpha1/namespaces/{OWN}/eventsources/tags", {"spec": {"github": {"pushed": HOOK}}})
+    assert hooks_of(api) is None
+
+
+def test_without_a_hook_doctor_says_nothing_of_hooks() -> None:
+    assert "git hooks" not in {finding.subject for finding in examine(installed())}
+    assert good_hook(installed(hooks=(Hook(source="tags/pushed", secret_bytes=16),))) == [Standing.GOOD]
+
+
+def good_hook(seen: Installation) -> list[Standing]:
+    return [finding.standing for finding in examine(seen) if finding.subject == "git hooks"]

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 from steps.adapters.kubernetes.api import Answer, Api, Json
 from steps.adapters.kubernetes.cluster import KubernetesCluster
 from steps.adapters.kubernetes.fields import list_at, mapping_at, name_of, path_of, text_at, texts_at
+from steps.adapters.kubernetes.hooks import hooks
 from steps.adapters.kubernetes.rbac import Rbac
 from steps.contracts.document import Origin, Sample, Stamp
 from steps.contracts.errors import SourceUnavailable
@@ -55,6 +56,7 @@ class KubernetesInstallation:
             runtime_class=self._found(self._api.get("/apis/node.k8s.io/v1/runtimeclasses/nvidia")),
             templates=self._names(ARGO, "workflowtemplates"),
             clocks=self._clocks(),
+            hooks=hooks(self._api, self._namespace),
             claim=self._there(
                 "/api/v1", "persistentvolumeclaims", EVIDENCE_CLAIM, lambda raw: text_at(raw, "status", "phase") or "unknown"
             ),
