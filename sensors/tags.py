@@ -14,6 +14,8 @@ from sensors.common import API, From, Json, Start, metadata, pod_template, senso
 
 SOURCE: Final = "tags"
 PUSHED: Final = "pushed"
+ACCOUNT: Final = "hook"
+"""Without any right and without a token: this pod is reached from outside, and a github source asks nothing of the API."""
 PORT: Final = 12000
 ENDPOINT: Final = "/push"
 SECRET: Final = "gpu-reclaim-webhook"
@@ -52,7 +54,7 @@ def source(owner: str = OWNER, repository: str = REPOSITORY) -> Json:
         "metadata": metadata(SOURCE),
         "spec": {
             "eventBusName": "default",
-            "template": pod_template("eventsource"),
+            "template": pod_template(ACCOUNT),
             "service": {"ports": [{"port": PORT, "targetPort": PORT}]},
             "github": {
                 PUSHED: {

@@ -116,7 +116,10 @@ BREAKS: dict[Callable[[Any, Any], list[str]], list[Callable[[Objects], Any]]] = 
         lambda o: named("EventBus", "default", o)["spec"]["jetstream"].update(streamConfig="maxAge: 168h\n"),
         lambda o: named("EventBus", "default", o)["spec"]["jetstream"].update(version="latest"),
     ],
-    rules.pods_are_confined: [lambda o: named("EventSource", "ticks", o)["spec"]["template"].update(serviceAccountName="stopper")],
+    rules.pods_are_confined: [
+        lambda o: named("EventSource", "ticks", o)["spec"]["template"].update(serviceAccountName="stopper"),
+        lambda o: named("EventSource", "tags", o)["spec"]["template"].update(serviceAccountName="eventsource"),
+    ],
 }
 
 

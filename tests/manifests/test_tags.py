@@ -145,6 +145,16 @@ def test_the_patches_of_the_overlay_replace_the_placeholders_at_their_places() -
             assert place == operation["value"], operation["path"]
 
 
+def test_the_source_that_is_reached_from_outside_has_no_right() -> None:
+    """Neither a role bound to its account nor a token in its pod."""
+    everything = [
+        one for path in sorted(DEPLOY.rglob("*.yaml")) for one in yaml.safe_load_all(path.read_text(encoding="utf-8")) if one and "kind" in one
+    ]
+    (account,) = (one for one in everything if one["kind"] == "ServiceAccount" and one["metadata"]["name"] == tags.ACCOUNT)
+    bound = [one["metadata"]["name"] for one in everything for who in one.get("subjects", []) if who["name"] == tags.ACCOUNT]
+    assert (account["automountServiceAccountToken"], bound) == (False, [])
+
+
 def test_no_secret_is_shipped_and_an_empty_one_is_refused() -> None:
     kinds = [one["kind"] for one in objects_of(DEPLOY / "tags")]
     assert "Secret" not in kinds
