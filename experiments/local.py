@@ -75,7 +75,7 @@ def run_here(
     """Run the rendered experiment in a fresh world of one node with one GPU. Raises BadInput for a parameter it does not have,
     SourceUnavailable if it left no results."""
     state = folder / f"{name}.json"
-    _world(state, injected)
+    fresh_world(state, injected)
     runs, evidence = folder / "runs", folder / "evidence"
     environment = {**os.environ, "GPU_RECLAIM_SIMULATOR": str(state), "GPU_RECLAIM_RUNS_DIR": str(runs)}
     setting = Setting(
@@ -94,7 +94,8 @@ def run_here(
     return LocalRun(name, injected, record.phase, evidence / name, results)
 
 
-def _world(state: Path, injected: str) -> None:
+def fresh_world(state: Path, injected: str = "") -> None:
+    """One node with one free GPU, and the namespaces of the experiment."""
     built = WorldBuilder(datetime.now(UTC))
     for namespace in NAMESPACES:
         built.namespace(namespace)

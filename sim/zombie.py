@@ -28,8 +28,10 @@ from steps.contracts.errors import BadInput, SourceUnavailable
 from steps.contracts.ports import DeviceNode, Outside
 
 STATE_VARIABLE: Final = "GPU_RECLAIM_SIMULATOR"
-STALLED_S: Final = 0.4
-"""Real seconds without progress after which drive moves the world itself: watch is not there yet, or no more."""
+STALLED_S: Final = 30.0
+UNWATCHED_S: Final = 0.1
+"""Real seconds without progress after which drive moves the world itself: while watch lives (on a slow machine it may take its
+time, and must not miss anything), and while it is not there yet, or no more."""
 LOOK_S: Final = 0.002
 ALONE_S: Final = 0.03
 """Real seconds between two looks of watch, with drive there and without: simulated minutes must not pass while drive starts."""
@@ -80,7 +82,7 @@ class SimulatedZombieOutside:
         while (now := clock.now()).timestamp() < target_s:
             if now != last:
                 last, moved_at = now, time.monotonic()
-            elif time.monotonic() - moved_at > (STALLED_S if self._watched else LOOK_S):
+            elif time.monotonic() - moved_at > (STALLED_S if self._watched else UNWATCHED_S):
                 clock.sleep(min(seconds, target_s - now.timestamp()))
                 return
             time.sleep(LOOK_S)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.local import LocalRun, run_here
+from experiments.local import LocalRun, fresh_world, run_here
 from experiments.zombie.results import Figure, ScenarioResult, Word
 from experiments.zombie.scenarios import Row
 from sim.api import StateFileApi
@@ -144,8 +144,8 @@ def test_a_deployments_new_pod_is_recognised_and_cleaned_up_with_it(tmp_path: Pa
 
 def test_a_run_that_is_stopped_half_way_cleans_up_and_leaves_its_record(tmp_path: Path) -> None:
     """drive alone, without watch: it acts as soon as watch's file says ready."""
-    run(tmp_path, scenarios="s4")  # leaves a world behind that is known to be clean
     state = tmp_path / "zombie.json"
+    fresh_world(state)
     state.with_name(".stopped.s2.watch").write_bytes(b"ready\n")
     argv = [
         sys.executable,

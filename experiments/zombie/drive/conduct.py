@@ -26,6 +26,7 @@ BEYOND_GRACE_S: Final = 60.0
 RECREATION_S: Final = 2.0
 """How long after the end of the object somebody has to make it again before we say nobody did."""
 LEFT_OVER_S: Final = 90.0
+GIVEN_UP_S: Final = 2.0
 
 
 @dataclass
@@ -49,6 +50,8 @@ class Conduct:
     orphan_pid: int | None = None
     recreated: tuple[str, ...] = ()
     interrupted: Interrupted | None = None
+    given_up: bool = False
+    """The object outlived its grace by far: waiting for it once more proves nothing."""
 
     def whole(self) -> Repetition:
         """Everything, and the clean-up, whatever fails in between."""
@@ -74,11 +77,14 @@ class Conduct:
         try:
             if self.settings.kind is Kind.DEPLOYMENT:
                 self.sessions.remove_deployment(self.scenario.pod)
-            left = self._until(LEFT_OVER_S + self.settings.grace_s, self._remove_ours)
+            limit_s = GIVEN_UP_S if self.given_up else LEFT_OVER_S + self.settings.grace_s
+            left = self._until(limit_s, self._remove_ours)
         except ReclaimError as error:
             return f"cleaning up failed: {error}"
         if not left:
-            return f"the session's pods are still there after {LEFT_OVER_S:g} s; look at namespace {self.settings.namespace}"
+            return (
+                f"pods of the session are still there {limit_s:g} s after they were to go; see namespace {self.settings.namespace}"
+            )
         self.mark(What.CLEANED)
         return None
 
@@ -162,6 +168,7 @@ class Conduct:
             self.pods[facts.uid] = facts
         self.marks.extend(following.marks)
         if not gone:
+            self.given_up = True
             raise SourceUnavailable(
                 f"the object is still there {BEYOND_GRACE_S:g} s after its grace of {self.settings.grace_s} s; "
                 "look at the kubelet of its node, and at the processes that the report lists"
