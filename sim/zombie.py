@@ -21,6 +21,7 @@ from sim.outside import NODE_VARIABLE, SimulatedOutside
 from sim.world import boxes
 from sim.world.boxes_state import BoxProcess, SimBox
 from sim.world.paths import POD
+from sim.world.pods import container_id
 from sim.world.state import World
 from sim.world.store import StateFile
 from steps.contracts.document import Sample
@@ -293,7 +294,7 @@ def _inside(world: World, uid: str, box: SimBox) -> list[WatchedProcess]:
     node = world.nodes[world.objects[box.path]["spec"]["nodeName"]]
     held = {one.pid: one for one in node.processes if one.pod_uid == uid}
     hosts = {one.pid: one.host_pid for one in box.processes}
-    container = next((one.container_id for one in held.values()), None)
+    container = container_id(uid, world.objects[box.path]["spec"]["containers"][0]["name"])
     return [
         WatchedProcess(
             pid=one.host_pid,

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from experiments.zombie.recording import WatchedProcess
@@ -10,7 +11,22 @@ from experiments.zombie.report.track import Track
 from experiments.zombie.results import Figure, Interval, Measured, Word
 from experiments.zombie.scenarios import Row
 from experiments.zombie.watch.history import ALLOWANCE_BYTES
-from tests.unit.experiment_world import ALL_WELL, BASELINE, GRACE_S, HELD, KILLED, ORPHAN, at, glance, life, ordinary, pid1, process
+from steps.contracts.cluster_facts import ContainerFacts, Phase, PodFacts
+from tests.unit.experiment_world import (
+    ALL_WELL,
+    BASELINE,
+    GRACE_S,
+    HELD,
+    KILLED,
+    ORPHAN,
+    POD,
+    at,
+    glance,
+    life,
+    ordinary,
+    pid1,
+    process,
+)
 
 
 def answer(track: Track, row: Row, remedies: tuple[str, ...] = ()) -> Measured:
@@ -136,6 +152,30 @@ def test_an_orphan_that_lives_when_watching_ends_stays() -> None:
     track = life(*ordinary(glance(60.0, BASELINE + HELD, orphan)), gone_s=42.0)
     assert answer(track, Row.ORPHAN).word is Word.STAYS
     assert answer(track, Row.AFTER_DELETION).word is Word.STAYS
+
+
+def test_the_sandboxs_pid_1_is_not_the_containers_even_while_it_bears_another_name() -> None:
+    container = ContainerFacts(name="session", container_ids=("c" * 64,))
+    sandbox = msgspec.structs.replace(process(1, name="runc:[2:INIT]"), pid=3999, container_id="5" * 64)
+    track = life(glance(1.0, BASELINE, sandbox, pid1()))
+    known = msgspec.structs.replace(track.repetition, pods=(pod_with(container),))
+    assert Track(known, track.stretches, track.devices).worker(1) == pid1()
+
+
+def pod_with(container: ContainerFacts) -> PodFacts:
+    return PodFacts(
+        uid=POD,
+        name="gpu-zombie-tini",
+        namespace="gpu-zombie-test",
+        node="node-a",
+        phase=Phase.RUNNING,
+        created_at=at(0),
+        started_at=at(0),
+        deletion_requested_at=None,
+        grace_s=GRACE_S,
+        gpus_requested=1,
+        containers=(container,),
+    )
 
 
 def test_a_zombie_is_not_alive() -> None:

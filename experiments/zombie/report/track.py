@@ -37,9 +37,10 @@ class Track:
         return next((one for s in self.stretches for one in self.own(s) if one.pid_in_container == pid_in_container), None)
 
     def own(self, stretch: Stretch) -> list[WatchedProcess]:
-        """The session's processes, but for the sandbox's own."""
+        """The processes of the session's container. The sandbox has a PID 1 of its own, in the same pod under another id."""
         mine = [one for one in stretch.processes if one.pod_uid == self.repetition.pod_uid]
-        return [one for one in mine if one.name != PAUSE]
+        ids = {known for pod in self.repetition.pods for container in pod.containers for known in container.container_ids}
+        return [one for one in mine if (one.container_id in ids if ids else one.name != PAUSE)]
 
     def between(self, since: datetime | None, until: datetime | None) -> list[Stretch]:
         """Stretches that reach into the interval; one that begins with its end belongs to what comes after."""
