@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from steps.contracts.document import Sample
-from steps.contracts.node_facts import NodeFacts, ProcessFacts
+from steps.contracts.node_facts import Allocation, NodeFacts, ProcessFacts
 from steps.contracts.traced import AllocatedTo, Attribution, Qos, TracedGpu, TracedHolder
 from steps.node_view.picture import NodePicture
 from steps.node_view.words import NOT_APPLICABLE, UNKNOWN, mib, printable
@@ -16,6 +16,8 @@ WIDE_COLUMNS: Final = (*COLUMNS, "GPU", "CLASS", "NAME", "WHOSE")
 SHRINKING: Final = (5, 6, 7)
 EMPTY: Final = "empty"
 """STATE of a device that was given to a pod without a process on it."""
+GIVEN: Final = "given"
+"""STATE of a device that a pod was given, where NVML does not answer: whether the pod uses it is not known."""
 STALE: Final = "stale"
 """STATE of such a record whose pod is gone: the kubelet drops it at the next allocation, and nobody holds anything."""
 
@@ -38,6 +40,7 @@ def narrow_rows(picture: NodePicture) -> list[tuple[str, ...]]:
     rows = [_process_row(held) for _, held in sorted(by_pid.items())]
     if picture.traced.problem is not None:
         rows += [_unlisted_row(process, owner) for process, owner in holders_without_nvml(picture.facts)]
+        rows += [_given_row(one, _index(picture.facts)) for one in picture.facts.allocations.known() or ()]
     return rows + [_empty_row(given) for gpu in picture.traced.gpus for given in empty_allocations(gpu)]
 
 
@@ -54,6 +57,9 @@ def wide_rows(picture: NodePicture) -> list[tuple[str, ...]]:
         for process, owner in holders_without_nvml(picture.facts):
             nodes = ",".join(sorted({hold.device for hold in process.holds}))
             rows.append((*_unlisted_row(process, owner), nodes, UNKNOWN, printable(process.name), printable(owner.reason)))
+        for one in picture.facts.allocations.known() or ():
+            given = _given_row(one, _index(picture.facts))
+            rows.append((*given, printable(one.device_id), NOT_APPLICABLE, NOT_APPLICABLE, "by the kubelet's record"))
     return rows
 
 
@@ -66,11 +72,15 @@ def empty_allocations(gpu: TracedGpu) -> list[AllocatedTo]:
 
 def holders_without_nvml(facts: NodeFacts) -> Iterator[tuple[ProcessFacts, Owner]]:
     """Where NVML does not answer: who holds a device node that names a GPU, told by /proc alone."""
-    on_disk = facts.pods_on_disk.known()
-    index = PodIndex(None, facts.node, () if on_disk is None else on_disk)
+    index = _index(facts)
     for process in sorted(facts.processes, key=lambda one: one.pid):
         if any(hold.device.removeprefix("nvidia").isdecimal() for hold in process.holds):
             yield process, attribute(process.cgroup, index)
+
+
+def _index(facts: NodeFacts) -> PodIndex:
+    on_disk = facts.pods_on_disk.known()
+    return PodIndex(None, facts.node, () if on_disk is None else on_disk)
 
 
 def _process_row(held: Sequence[TracedHolder]) -> tuple[str, ...]:
@@ -96,6 +106,13 @@ def _empty_row(given: AllocatedTo) -> tuple[str, ...]:
     place = _place(Attribution.CONTAINER, given.pod_uid, given.pod, given.namespace, given.container)
     state = STALE if given.lives is False else EMPTY
     return (NOT_APPLICABLE, state, NOT_APPLICABLE, NOT_APPLICABLE, Qos.UNKNOWN.value, *_cells(place))
+
+
+def _given_row(one: Allocation, pods: PodIndex) -> tuple[str, ...]:
+    named = pods.on_disk(one.pod_uid)
+    name, namespace = (None, None) if named is None else (named.name, named.namespace)
+    place = _place(Attribution.CONTAINER, one.pod_uid, name, namespace, one.container)
+    return (NOT_APPLICABLE, GIVEN, NOT_APPLICABLE, NOT_APPLICABLE, Qos.UNKNOWN.value, *_cells(place))
 
 
 def _sum(parts: Sequence[Sample[int]]) -> str:

@@ -169,11 +169,14 @@ def test_wide_has_a_row_for_each_gpu_of_a_process_with_class_and_evidence() -> N
     assert all("container of its cgroup" in row[11] for row in found)
 
 
-def test_without_nvml_the_holders_are_still_told_by_their_devices() -> None:
+def test_without_nvml_holders_are_told_by_their_devices_and_owners_by_the_kubelets_record() -> None:
     seen = facts((), (process(), process(5, HOST, holds=(hold("nvidiactl", None),))))
-    dead: NodeFacts = _with(seen, gpus=Sample.error("NVML did not answer within 20 s"))
-    (row,) = rows(dead, pod())
-    assert (row["PID"], row["GPU_MEM"], row["NSMI"]) == ("4001", "unknown", "unknown")
+    given = Sample.measured((allocation(pod=POD_B),))
+    dead: NodeFacts = _with(seen, gpus=Sample.error("NVML did not answer within 20 s"), allocations=given)
+    holder, owner = rows(dead, pod())
+    assert (holder["PID"], holder["GPU_MEM"], holder["NSMI"]) == ("4001", "unknown", "unknown")
+    assert (owner["PID"], owner["STATE"], owner["POD"]) == ("-", "given", POD_B)
+    assert wide_rows(picture(dead, pod()))[1][8] == GPU_A
     answer = picture(dead, pod()).answer
     assert answer.exit == Exit.COULD_NOT
     assert "did not answer within 20 s" in answer.sentences[0]
