@@ -68,6 +68,12 @@ def _parameters() -> list[Parameter]:
             name="looks", value="3", description="Looks at every node; fewer than three cannot tell a stuck counter or a ghost."
         ),
         Parameter(name="look-interval-s", value="30", description="Seconds between two looks; three 30 s apart prove a ghost."),
+        Parameter(
+            name="scan",
+            value="full",
+            enum=["full", "quick"],
+            description="quick: of /proc only what NVML lists. Nothing is stopped on it, and every sixth sweep must be full.",
+        ),
         Parameter(name="capture-interval-s", value="10", description="Seconds between the looks right before a stop."),
         Parameter(name="shard-size", value="8", description="Nodes judged together; eight fit into one Argo argument."),
     ]
@@ -105,6 +111,7 @@ def _shard_dag() -> None:
                 "node": "{{item}}",
                 "samples": "{{workflow.parameters.looks}}",
                 "interval-s": "{{workflow.parameters.look-interval-s}}",
+                "scan": "{{workflow.parameters.scan}}",
             },
         )
         Task(

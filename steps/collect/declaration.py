@@ -11,6 +11,7 @@ STEP: Final = Step(
         In("node", "name of the node this runs on"),
         In("samples", "looks to take", Form.COUNT, default="1"),
         In("interval-s", "seconds between two looks", Form.SECONDS, default="10"),
+        In("scan", "full, or quick: of /proc only what NVML lists; nothing is stopped on it", default="full"),
     ),
     outputs=(Out("facts", "NodeFacts", parcel=True),),
 )

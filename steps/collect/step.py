@@ -3,14 +3,23 @@
 from steps.collect.look import look
 from steps.collect.summary import summary
 from steps.contracts.declaration import Inputs
-from steps.contracts.errors import Exit
+from steps.contracts.errors import BadInput, Exit
+from steps.contracts.node_facts import Scan
 from steps.contracts.ports import Outside
 from steps.logs import log_for
 
 
 def run(inputs: Inputs, outside: Outside) -> Exit:
-    """Write NodeFacts. A node whose NVML or kubelet does not answer has facts, too: they say so."""
-    facts = look(inputs.text("node"), outside, inputs.count("samples"), inputs.seconds("interval-s"), made_by="collect")
+    """Write NodeFacts. A node whose NVML or kubelet does not answer has facts, too: they say so. Raises BadInput."""
+    scan = _scan(inputs.text("scan"))
+    facts = look(inputs.text("node"), outside, inputs.count("samples"), inputs.seconds("interval-s"), made_by="collect", scan=scan)
     inputs.put("facts", facts)
     log_for("collect").info("collect.looked", **summary(facts))
     return Exit.DONE
+
+
+def _scan(word: str) -> Scan:
+    try:
+        return Scan(word)
+    except ValueError as error:
+        raise BadInput(f"--scan={word!r} is no scan; give full or quick") from error

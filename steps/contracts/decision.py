@@ -114,6 +114,7 @@ class SessionMemory(Document, frozen=True, kw_only=True):
 class Memory(Document, frozen=True, kw_only=True):
     """What decide alone remembers of one shard. Losing it restarts idle clocks, never advances them.
 
+    quick_sweeps: how many sweeps in a row, up to the last, were quick at any node.
     first_run_under_policy: the run whose judgement was the first under this policy, so that a second try of that run is
     still the forced dry run.
     """
@@ -123,3 +124,4 @@ class Memory(Document, frozen=True, kw_only=True):
     written_at: datetime
     sessions: tuple[SessionMemory, ...]
     first_run_under_policy: str | None = None
+    quick_sweeps: int = 0

@@ -4,6 +4,7 @@ import enum
 from typing import Literal
 
 from steps.contracts.document import Document, Sample, Stamp
+from steps.contracts.node_facts import Scan
 
 
 class GpuClass(enum.Enum):
@@ -115,13 +116,15 @@ class TracedGpu(Document, frozen=True, kw_only=True):
 
 
 class TracedNode(Document, frozen=True, kw_only=True):
-    """problem: why there is nothing to say about the node (it did not answer, NVML failed); its GPUs are then unknown."""
+    """problem: why there is nothing to say about the node (it did not answer, NVML failed); its GPUs are then unknown.
+    scan: how thoroughly its /proc was read."""
 
     node: str
     boot_id: Sample[str]
     problem: str | None
     gpus: tuple[TracedGpu, ...]
     connections: Sample[tuple["PodConnections", ...]]
+    scan: Scan = Scan.FULL
 
 
 class PodConnections(Document, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from datetime import datetime
 from steps.contracts.cluster_facts import ClusterFacts, Phase, PodFacts, Session
 from steps.contracts.decision import JudgedPod
 from steps.contracts.document import Sample, State
+from steps.contracts.node_facts import Scan
 from steps.contracts.traced import Traced, TracedNode
 from steps.decide.memory import Clock, Seen
 from steps.decide.signals import Signals, has_started, read_signals
@@ -17,12 +18,14 @@ class Look:
     """One session as this sweep sees it, before memory is asked.
 
     youngest_start: start of the youngest pod that has a node; absent as soon as one of them has not started.
+    quick: the /proc of any of its nodes was read only for what NVML lists.
     """
 
     session: Session
     pods: tuple[JudgedPod, ...]
     youngest_start: Sample[datetime]
     signals: Signals
+    quick: bool = False
 
     @property
     def holds_nothing(self) -> bool:
@@ -47,7 +50,13 @@ class Look:
             pod_uids=self.placed,
             idle=self.is_idle and not self.holds_nothing,
             started_at=self.youngest_start.known(),
+            untold=self.quick and not self.is_idle and not self.is_alive,
         )
+
+    @property
+    def is_alive(self) -> bool:
+        """Either signal shows life."""
+        return self.signals.working.known() is True or self.signals.present.known() is True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,13 @@ def _look(
 ) -> Look:
     pods = tuple(_judged_pods(session, facts, waiting, nodes))
     started = [facts[pod.uid] for pod in pods if pod.uid in facts and pod.node is not None]
-    return Look(session=session, pods=pods, youngest_start=_youngest(started), signals=read_signals(pods, nodes, now))
+    return Look(
+        session=session,
+        pods=pods,
+        youngest_start=_youngest(started),
+        signals=read_signals(pods, nodes, now),
+        quick=any(pod.node in nodes and nodes[pod.node].scan is Scan.QUICK for pod in pods if pod.node is not None),
+    )
 
 
 def _judged_pods(

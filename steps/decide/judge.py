@@ -12,12 +12,14 @@ from typing import Final
 from steps.contracts.cluster_facts import ClusterFacts, Session
 from steps.contracts.decision import Decision, Evidence, Memory, Reason, StopOrder, Verdict
 from steps.contracts.document import State
+from steps.contracts.errors import BadInput
+from steps.contracts.node_facts import Scan
 from steps.contracts.policy import Mode, Policy
 from steps.contracts.traced import Traced
 from steps.decide.cap import part_of
 from steps.decide.cases import Case, looks_of
 from steps.decide.kinds import not_applicable_to
-from steps.decide.memory import clocks_of, is_new_policy, longest_gap_of, next_memory
+from steps.decide.memory import clocks_of, is_new_policy, longest_gap_of, next_memory, why_too_quick
 from steps.decide.policy import policy_hash
 from steps.decide.rules import Said, first_word
 from steps.decide.wording import count_of, join_and
@@ -50,7 +52,10 @@ class Judgement:
 
 
 def judge(cluster: ClusterFacts, traced: Traced, memory: Memory | None, policy: Policy, run: Run) -> Judgement:
-    """Verdicts on all sessions of the facts, gravest first, and what to remember."""
+    """Verdicts on all sessions of the facts, gravest first, and what to remember. Raises BadInput if a full look was due."""
+    quick = any(node.scan is Scan.QUICK for node in traced.nodes)
+    if (why := why_too_quick(memory, quick=quick)) is not None:
+        raise BadInput(why)
     digest = policy_hash(policy)
     looks = looks_of(cluster, traced, run.now)
     seen = [look.seen for look in looks]
@@ -61,7 +66,7 @@ def judge(cluster: ClusterFacts, traced: Traced, memory: Memory | None, policy: 
     decisions = [_decision(case, _hold_back(said, holding_back), digest, run) for case, said in capped]
     return Judgement(
         decisions=tuple(sorted(decisions, key=lambda d: (GRAVITY[d.verdict], d.owner.namespace, d.owner.name, d.owner.uid))),
-        memory=next_memory(memory, seen, clocks, policy_hash=digest, run=run.name, now=run.now),
+        memory=next_memory(memory, seen, clocks, policy_hash=digest, run=run.name, now=run.now, quick=quick),
     )
 
 

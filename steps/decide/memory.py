@@ -17,14 +17,20 @@ ALWAYS_ALLOWED_GAP: Final = timedelta(minutes=20)
 """However short the idle limit is, sweeps this far apart count: nobody sweeps a cluster every few seconds."""
 
 
+FULL_EVERY: Final = 6
+"""At least every so many sweeps is a full one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one look says to the clock. pod_uids: sorted. started_at: of the youngest pod, None if not known."""
+    """What one look says to the clock. pod_uids: sorted. started_at: of the youngest pod, None if not known.
+    untold: a quick look without a sign of life, which can tell neither; the clock stays as if nobody had looked."""
 
     session_uid: str
     pod_uids: tuple[str, ...]
     idle: bool
     started_at: datetime | None
+    untold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +54,47 @@ def longest_gap_of(idle_after_s: int) -> timedelta:
 
 
 def next_memory(
-    memory: Memory | None, seen: Sequence[Seen], clocks: Mapping[str, Clock], *, policy_hash: str, run: str, now: datetime
+    memory: Memory | None,
+    seen: Sequence[Seen],
+    clocks: Mapping[str, Clock],
+    *,
+    policy_hash: str,
+    run: str,
+    now: datetime,
+    quick: bool = False,
 ) -> Memory:
-    """What to remember until the next sweep: the idle sessions of this look and nothing else."""
+    """What to remember until the next sweep: the idle sessions of this look, and those of which a quick one could not tell.
+    quick: whether any node was looked at quickly."""
+    last_seen = {} if memory is None else {entry.session_uid: entry.last_seen_at for entry in memory.sessions}
     known_policy = memory is not None and memory.policy_hash == policy_hash
     sessions = []
     for one in sorted(seen, key=lambda s: s.session_uid):
         since = clocks[one.session_uid].idle_since
         if since is not None:
-            sessions.append(SessionMemory(session_uid=one.session_uid, pod_uids=one.pod_uids, idle_since=since, last_seen_at=now))
+            seen_at = last_seen[one.session_uid] if one.untold else now
+            sessions.append(
+                SessionMemory(session_uid=one.session_uid, pod_uids=one.pod_uids, idle_since=since, last_seen_at=seen_at)
+            )
     return Memory(
         policy_hash=policy_hash,
         written_at=now,
         sessions=tuple(sessions),
         first_run_under_policy=memory.first_run_under_policy if known_policy and memory is not None else run,
+        quick_sweeps=quick_before(memory) + 1 if quick else 0,
     )
+
+
+def why_too_quick(memory: Memory | None, *, quick: bool) -> str | None:
+    """Why this sweep has to be a full one; None if it is, or need not be. What a quick one does not see must not stay unseen."""
+    before = quick_before(memory)
+    if not quick or before + 1 < FULL_EVERY:
+        return None
+    return f"the last {before} sweeps were quick, and every {FULL_EVERY}th at least must be full: run it with scan=full"
+
+
+def quick_before(memory: Memory | None) -> int:
+    """A count: nothing remembered is no quick sweep."""
+    return 0 if memory is None else memory.quick_sweeps
 
 
 def is_new_policy(memory: Memory | None, policy_hash: str, run: str) -> bool:
@@ -71,6 +103,8 @@ def is_new_policy(memory: Memory | None, policy_hash: str, run: str) -> bool:
 
 
 def _clock(entry: SessionMemory | None, seen: Seen, now: datetime, longest_gap: timedelta) -> Clock:
+    if seen.untold and entry is not None and _doubt(entry, seen, now, longest_gap) is None:
+        return Clock(entry.idle_since)
     if not seen.idle:
         return Clock(None)
     if entry is None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from steps.contracts.decision import Evidence, JudgedPod
 from steps.contracts.document import Document, Sample, State
+from steps.contracts.node_facts import Scan
 from steps.contracts.traced import TracedGpu, TracedNode
 from steps.decide.gpu_signal import Reading, Sign, read_gpu
 from steps.decide.kinds import Signal
@@ -121,6 +122,8 @@ def _connected(pod: JudgedPod, nodes: Mapping[str, TracedNode]) -> Reading:
     node = nodes.get(pod.node)
     if node is None or node.problem is not None:
         return _silent(pod.node, node)
+    if node.scan is Scan.QUICK:
+        return Reading(Sign.UNKNOWN, "has unknown connections (a quick scan does not read them)", State.ABSENT)
     return _counted(pod.uid, node)
 
 

@@ -50,6 +50,7 @@ def trace_node(facts: NodeFacts, pods: Sequence[PodFacts] | None, *, now: dateti
         problem=problem,
         gpus=traced + lost,
         connections=_dated(connections_of(facts.sockets, index), facts.stamp.made_at),
+        scan=facts.scan,
     )
 
 

@@ -8,7 +8,7 @@ from steps.collect.look import look
 from steps.contracts.declaration import Inputs
 from steps.contracts.document import Stamp
 from steps.contracts.errors import BadInput, Exit
-from steps.contracts.node_facts import NodeFacts
+from steps.contracts.node_facts import NodeFacts, Scan
 from steps.contracts.ports import Outside
 from steps.contracts.release import ReleaseVerdict
 from steps.contracts.stop_receipt import StopReceipt
@@ -54,6 +54,9 @@ def run(inputs: Inputs, outside: Outside) -> Exit:
 
 
 def capture_of(node: str, captures: Sequence[NodeFacts]) -> NodeFacts | None:
-    """The newest capture of this node; None if there is none: then less can be proven, and the Release says so."""
+    """The newest capture of this node; None if there is none: then less can be proven, and the Release says so. Raises BadInput
+    for a quick scan: it does not know all holders, so their end would prove nothing."""
     mine = [facts for facts in captures if facts.node == node]
+    if any(facts.scan is Scan.QUICK for facts in mine):
+        raise BadInput(f"the capture of {node} is a quick scan, which knows only what NVML lists; capture with a full one")
     return max(mine, key=lambda facts: facts.stamp.made_at, default=None)

@@ -10,6 +10,7 @@ from experiments.registry import STEPS as EXPERIMENTS
 from experiments.zombie.recording import Ending, Kind, Shape
 from experiments.zombie.scenarios import SCENARIOS
 from steps.contracts.declaration import Form
+from steps.contracts.node_facts import Scan
 from steps.registry import STEPS
 from workflows import MANIFESTS
 from workflows.render import TEMPLATES
@@ -36,6 +37,7 @@ CLOSED: Final = {
     ("zombie", "backend"): {"cuda", "simulated"},
     ("zombie", "pull"): {"Always", "IfNotPresent"},
     ("sweep", "dry-run"): {"true", "false"},
+    ("sweep", "scan"): words(Scan),
 }
 """What may be chosen where nothing else is understood."""
 

@@ -183,6 +183,20 @@ def test_many_zombies_are_a_number(zombies: int, told: int) -> None:
     assert facts.visibility.level is VisibilityLevel.FULL
 
 
+@pytest.mark.parametrize("word", ["full", "quick"])
+def test_collect_looks_as_thoroughly_as_it_is_told_and_says_so(word: str, tmp_path: Path) -> None:
+    world, target = World([reading(FakeGpu())], [scan(process())]), tmp_path / "facts"
+    assert collect(Inputs(COLLECT, {"node": "node-a", "scan": word}, {"facts": str(target)}), world) is Exit.DONE
+    assert unpack(target.read_bytes(), NodeFacts, "facts").scan is Scan(word)
+    assert [asked for _, _, asked in world.asked] == [Scan(word)]
+
+
+def test_another_word_for_the_scan_is_bad_input(tmp_path: Path) -> None:
+    inputs = Inputs(COLLECT, {"node": "node-a", "scan": "slow"}, {"facts": str(tmp_path / "facts")})
+    with pytest.raises(BadInput, match="give full or quick"):
+        collect(inputs, World([reading(FakeGpu())], [scan(process())]))
+
+
 @pytest.mark.parametrize(("step", "run"), [(COLLECT, collect), (CAPTURE, capture)])
 @pytest.mark.parametrize("gpus", [reading(FakeGpu()), NO_NVML])
 def test_a_step_writes_facts_even_of_a_node_whose_nvml_does_not_answer(

@@ -142,6 +142,11 @@ def test_a_missing_capture_makes_the_proof_weaker_and_the_release_says_so(tmp_pa
     assert "no capture of this node" in release.sentence
 
 
+def test_a_capture_by_a_quick_scan_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="quick scan"):
+        verified(tmp_path, free, captures=[held(-50), msgspec.structs.replace(held(-5), scan=Scan.QUICK)])
+
+
 def test_a_receipt_that_did_not_act_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="nothing to verify"):
         verified(tmp_path, free, stop=receipt(acted=False))
