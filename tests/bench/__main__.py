@@ -9,14 +9,14 @@ from rich.table import Table
 
 from steps.contracts.errors import Exit
 from steps.contracts.files import write_atomically
-from tests.bench import deletion, node_rows, reclaim, startup
+from tests.bench import deletion, node_rows, reclaim, startup, zombie
 from tests.bench.row import Row
 
 RESULT = Path("build/bench.json")
 
 
 def main() -> int:
-    rows = [*startup.rows(), *node_rows.rows(), *reclaim.rows(), *deletion.rows()]
+    rows = [*startup.rows(), *node_rows.rows(), *reclaim.rows(), *deletion.rows(), *zombie.rows()]
     write_atomically(RESULT, msgspec.json.format(msgspec.json.encode(rows), indent=2))
     _show(rows)
     return int(Exit.FOUND_PROBLEMS if any(row.holds is False for row in rows) else Exit.DONE)

@@ -10,7 +10,8 @@ from typing import Final
 from experiments.zombie.recording import WatchRecording
 from experiments.zombie.results import ScenarioResult, Word, ZombieResults
 from experiments.zombie.scenarios import Row
-from tests.cluster import scene
+from tests.cluster import doors, scene
+from tests.cluster.lab.errors import LabError
 from tests.cluster.lab.kubectl import Json
 from tests.cluster.lab.lab import Lab
 from tests.cluster.lab.places import CHECKOUT
@@ -22,17 +23,20 @@ IN_THIS_LAB: Final = {"backend": "simulated", "pull": "IfNotPresent"}
 """No GPU and no registry here."""
 QUICK: Final = {"grace-s": "8", "prestop-wait-s": "4", "observe-s": "2"}
 """Shorter waits: the order of things is under test, not the length of a grace."""
+AS_SHIPPED: Final = {"grace_s": "30", "prestop_wait_s": "20", "observe_s": "3"}
 RUN_S: Final = 420.0
 
 
-def install(lab: Lab) -> None:
-    """deploy/experiments, and the template's defaults as this cluster needs them, so that a tag can start it without arguments."""
+def install(lab: Lab, **defaults: str) -> None:
+    """deploy/experiments, and the template's defaults as this cluster needs them, so that a tag can start it without arguments.
+    defaults: more of them."""
     lab.kubectl.apply(CHECKOUT / "deploy" / "experiments")
     template = lab.kubectl.get("workflowtemplate", TEMPLATE, lab.namespace)
     if template is None:
         raise AssertionError(f"WorkflowTemplate {TEMPLATE} is not installed")
+    values = {**IN_THIS_LAB, **defaults}
     parameters = [
-        one | ({"value": IN_THIS_LAB[one["name"]]} if one["name"] in IN_THIS_LAB else {})
+        one | ({"value": values[one["name"]]} if one["name"] in values else {})
         for one in template["spec"]["arguments"]["parameters"]
     ]
     patch = json.dumps({"spec": {"arguments": {"parameters": parameters}}})
@@ -40,9 +44,12 @@ def install(lab: Lab) -> None:
 
 
 def experiment(lab: Lab, *, within_s: float = RUN_S, **parameters: str) -> Run:
-    """Submit it as a person does, wait for its end, and hand over its evidence."""
+    """Submit it as the form of the Argo UI does, as the submitter, wait for its end, and hand over its evidence."""
     given = {"node": lab.node, **QUICK, **{name.replace("_", "-"): value for name, value in parameters.items()}}
-    name = scene.submit(lab, TEMPLATE, given)
+    taken, words = doors.by_server(lab, TEMPLATE, given, dry_run=False, account=scene.SUBMITTER)
+    if not taken:
+        raise LabError(f"Argo's server did not take it: {words}")
+    name = json.loads(words)["metadata"]["name"]
     return Run(name, scene.finish(lab, name, within_s=within_s), lab.evidence / name)
 
 
