@@ -147,9 +147,8 @@ def test_the_patches_of_the_overlay_replace_the_placeholders_at_their_places() -
 
 def test_the_source_that_is_reached_from_outside_has_no_right() -> None:
     """Neither a role bound to its account nor a token in its pod."""
-    everything = [
-        one for path in sorted(DEPLOY.rglob("*.yaml")) for one in yaml.safe_load_all(path.read_text(encoding="utf-8")) if one and "kind" in one
-    ]
+    files = (path.read_text(encoding="utf-8") for path in sorted(DEPLOY.rglob("*.yaml")))
+    everything = [one for text in files for one in yaml.safe_load_all(text) if one and "kind" in one]
     (account,) = (one for one in everything if one["kind"] == "ServiceAccount" and one["metadata"]["name"] == tags.ACCOUNT)
     bound = [one["metadata"]["name"] for one in everything for who in one.get("subjects", []) if who["name"] == tags.ACCOUNT]
     assert (account["automountServiceAccountToken"], bound) == (False, [])
