@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import scene
+from tests.cluster import scene, tags_scene
 from tests.cluster.lab.debian import install_missing, require_root_on_debian
 from tests.cluster.lab.gobuild import build
 from tests.cluster.lab.images import make_images
@@ -14,6 +14,7 @@ from tests.cluster.lab.lab import Lab, choose
 from tests.cluster.lab.network import DEFAULT_NAME, NAME_VARIABLE, NetworkNamespace
 from tests.cluster.lab.places import places
 from tests.cluster.lab.starting import started
+from tests.cluster.tags_scene import Story
 
 KUBECONFIG_VARIABLE = "GPU_RECLAIM_TEST_KUBECONFIG"
 """Names the kubeconfig of another cluster to test on, which must bear the mark; the shell's KUBECONFIG is never used."""
@@ -50,3 +51,9 @@ def installed(lab: Lab) -> Lab:
     """The cluster with gpu-reclaim in it, as shipped, and one team's namespace that opted in."""
     scene.install(lab)
     return lab
+
+
+@pytest.fixture(scope="session")
+def started_by_tag(installed: Lab) -> Story:
+    """The termination experiment, started by a git tag after everything that must not start it; it goes on running."""
+    return tags_scene.tell(installed)

@@ -16,7 +16,9 @@ from tests.cluster.scene import SUBMITTER
 TICK: Final = "hostile"
 _POST: Final = """
 import sys, urllib.error, urllib.request
-request = urllib.request.Request(sys.argv[1], sys.stdin.buffer.read(), {"Content-Type": "application/json"})
+token = {"Authorization": f"Bearer {sys.argv[2]}"} if sys.argv[2:] else {}
+body = sys.stdin.buffer.read() or None
+request = urllib.request.Request(sys.argv[1], body, {"Content-Type": "application/json", **token})
 try:
     print(urllib.request.urlopen(request, timeout=20).read().decode())
 except urllib.error.HTTPError as error:
@@ -42,9 +44,16 @@ def by_kubectl(lab: Lab, spec: Json) -> str | None:
 
 
 def by_server(
-    lab: Lab, template: str, arguments: Mapping[str, str], *, dry_run: bool = True, options: Mapping[str, str] | None = None
+    lab: Lab,
+    template: str,
+    arguments: Mapping[str, str],
+    *,
+    dry_run: bool = True,
+    options: Mapping[str, str] | None = None,
+    account: str | None = None,
 ) -> tuple[bool, str]:
-    """Submit as the web page's form does. options: more of its fields. Returns whether it was taken, and the answer."""
+    """Submit as the web page's form does. options: more of its fields. account: "namespace:name" of whose token is sent along, the
+    server's own rights if None. Returns whether it was taken, and the answer."""
     body = {
         "namespace": lab.namespace,
         "resourceKind": "WorkflowTemplate",
@@ -56,7 +65,12 @@ def by_server(
             **(options or {}),
         },
     }
-    return _post(lab, f"{lab.argo_server()}/api/v1/workflows/{lab.namespace}/submit", body)
+    return _post(lab, f"{lab.argo_server()}/api/v1/workflows/{lab.namespace}/submit", body, account)
+
+
+def ask_server(lab: Lab, path: str, body: Json | None = None, *, account: str) -> tuple[bool, str]:
+    """Read at Argo's server, or post where there is a body, with an account's token."""
+    return _post(lab, f"{lab.argo_server()}/api/v1/{path}", body, account)
 
 
 def create_by_server(lab: Lab, spec: Json) -> tuple[bool, str]:
@@ -65,9 +79,17 @@ def create_by_server(lab: Lab, spec: Json) -> tuple[bool, str]:
     return _post(lab, f"{lab.argo_server()}/api/v1/workflows/{lab.namespace}", {"serverDryRun": True, "workflow": workflow})
 
 
-def _post(lab: Lab, url: str, body: Json) -> tuple[bool, str]:
-    done = ran(lab.inside(sys.executable, "-c", _POST, url), timeout_s=30, stdin=json.dumps(body))
+def _post(lab: Lab, url: str, body: Json | None, account: str | None = None) -> tuple[bool, str]:
+    token = [] if account is None else [_token(lab, account)]
+    words = "" if body is None else json.dumps(body)
+    done = ran(lab.inside(sys.executable, "-c", _POST, url, *token), timeout_s=30, stdin=words)
     return done.returncode == 0, done.stdout + done.stderr
+
+
+def _token(lab: Lab, account: str) -> str:
+    """A token of a service account, "namespace:name", good for an hour."""
+    namespace, _, name = account.partition(":")
+    return lab.kubectl("create", "token", name, f"--namespace={namespace}").strip()
 
 
 def by_sensors(lab: Lab, specs: Mapping[str, Json]) -> None:

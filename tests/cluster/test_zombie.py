@@ -4,9 +4,11 @@ import pytest
 
 from experiments.zombie.results import Judgement, Word, ZombieResults
 from experiments.zombie.scenarios import Row
-from tests.cluster import scene, zombie_scene
+from tests import forge
+from tests.cluster import scene, tags_scene, zombie_scene
 from tests.cluster.lab.lab import Lab
 from tests.cluster.scene import Run
+from tests.cluster.tags_scene import Story
 
 pytestmark = pytest.mark.cluster
 
@@ -22,9 +24,10 @@ SEEDS_FILES = (
 
 
 @pytest.fixture(scope="module")
-def run(installed: Lab) -> Run:
-    zombie_scene.install(installed)
-    return zombie_scene.experiment(installed)
+def run(installed: Lab, started_by_tag: Story) -> Run:
+    """The run that a git tag started."""
+    name = started_by_tag.run
+    return Run(name, scene.finish(installed, name, within_s=zombie_scene.RUN_S), installed.evidence / name)
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +98,13 @@ def test_watch_looks_five_to_ten_times_a_second_from_before_the_creation(run: Ru
 def test_the_run_takes_at_most_twice_what_it_waits_for(run: Run, results: ZombieResults) -> None:
     assert results.provenance.waited_s > 0
     assert zombie_scene.share_of_waiting(run) <= 2
+
+
+def test_tag_and_commit_stand_in_results_and_report(run: Run, results: ZombieResults) -> None:
+    assert (results.provenance.tag, results.provenance.commit) == (tags_scene.TAG, forge.COMMIT)
+    report = (run.folder / "report.html").read_text(encoding="utf-8")
+    assert tags_scene.TAG in report
+    assert forge.COMMIT in report
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
