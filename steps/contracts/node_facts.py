@@ -132,6 +132,7 @@ class GpuFacts(Document, frozen=True, kw_only=True):
     mps_active: Sample[bool]
     accounting_mode: Sample[bool]
     parent_uuid: str | None = None
+    memory_clock_mhz: Sample[int] = Sample.absent("not read")
     accounted: Sample[tuple[AccountedProcess, ...]] = Sample.not_applicable("accounting mode is off")
     """The latest that ended, newest first."""
 

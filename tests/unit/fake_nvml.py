@@ -173,7 +173,7 @@ _ANSWERS: Final[dict[str, Callable[..., Any]]] = {
     "nvmlDeviceGetPowerUsage": lambda _, gpu: 70_500,
     "nvmlDeviceGetTotalEnergyConsumption": lambda _, gpu: 1_500,
     "nvmlDeviceGetTemperature": lambda _, gpu, sensor: 33,
-    "nvmlDeviceGetClockInfo": lambda _, gpu, clock: 1980,
+    "nvmlDeviceGetClockInfo": lambda _, gpu, clock: {1: 1980, 2: 2619}[clock],
     "nvmlDeviceGetPerformanceState": lambda _, gpu: 0,
     "nvmlDeviceGetPersistenceMode": lambda _, gpu: 1,
     "nvmlDeviceGetAccountingMode": lambda _, gpu: 0,

@@ -19,6 +19,7 @@ def test_an_ordinary_gpu_has_every_reading() -> None:
         "00000000:01:00.0",
     )
     assert (gpu.health, gpu.power_w.known(), gpu.energy_j.known(), gpu.sm_clock_mhz.known()) == (Health.OK, 70.5, 1.5, 1980)
+    assert gpu.memory_clock_mhz.known() == 2619
     assert (gpu.persistence_mode.known(), gpu.accounting_mode.known(), gpu.mig_mode.known()) == (True, False, False)
     assert (activity.utilisation_ratio.known(), activity.sm_active_ratio.known(), activity.graphics_active_ratio.known()) == (
         0.37,
@@ -47,6 +48,7 @@ def test_a_node_without_gpus_is_measured_to_have_none() -> None:
         ("nvmlDeviceGetTotalEnergyConsumption", "energy_j"),
         ("nvmlDeviceGetTemperature", "temperature_c"),
         ("nvmlDeviceGetClockInfo", "sm_clock_mhz"),
+        ("nvmlDeviceGetClockInfo", "memory_clock_mhz"),
         ("nvmlDeviceGetPerformanceState", "performance_state"),
         ("nvmlDeviceGetPersistenceMode", "persistence_mode"),
         ("nvmlDeviceGetAccountingMode", "accounting_mode"),

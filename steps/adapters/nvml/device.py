@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 _GPU_TEMPERATURE: Final = 0
 _SM_CLOCK: Final = 1
+_MEMORY_CLOCK: Final = 2
 _OLD_MEMORY_CALL: Final = frozenset({FUNCTION_NOT_FOUND, NOT_SUPPORTED, ARGUMENT_VERSION_MISMATCH})
 
 
@@ -59,6 +60,7 @@ def gpu_facts(found: Found, engines: EngineActivity, *, taken_at: datetime, pid_
     energy_j = whole.ask("energy", lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000)
     temperature_c = whole.ask("temperature", lambda: int(nvml.nvmlDeviceGetTemperature(handle, _GPU_TEMPERATURE)))
     sm_clock_mhz = whole.ask("SM clock", lambda: int(nvml.nvmlDeviceGetClockInfo(handle, _SM_CLOCK)))
+    memory_clock_mhz = whole.ask("memory clock", lambda: int(nvml.nvmlDeviceGetClockInfo(handle, _MEMORY_CLOCK)))
     performance_state = whole.ask("performance state", lambda: int(nvml.nvmlDeviceGetPerformanceState(handle)))
     persistence_mode = whole.ask("persistence mode", lambda: nvml.nvmlDeviceGetPersistenceMode(handle) == 1)
     accounting_mode = whole.ask("accounting mode", lambda: nvml.nvmlDeviceGetAccountingMode(handle) == 1)
@@ -89,6 +91,7 @@ def gpu_facts(found: Found, engines: EngineActivity, *, taken_at: datetime, pid_
         mps_active=lists.mps_active,
         accounting_mode=accounting_mode,
         parent_uuid=found.parent_uuid,
+        memory_clock_mhz=memory_clock_mhz,
         accounted=remembered,
     )
 
@@ -132,6 +135,8 @@ def unreachable(uuid: str, index: int, fault: Fault, *, taken_at: datetime, pare
         mps_active=gap,
         accounting_mode=gap,
         parent_uuid=parent_uuid,
+        memory_clock_mhz=gap,
+        accounted=gap,
     )
 
 
