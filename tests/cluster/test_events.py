@@ -66,11 +66,11 @@ def story(with_events: Lab) -> Story:
 
         label_off = _label_off_and_on(lab, uids["labelled"])
         lab.kubectl("scale", "deployment", "scaled", f"--namespace={TEAM}", "--replicas=0")
-        first = [uids[name] for name in ("scaled", "forced", "born-again-0", "in-init")]
+        pods_of_check = _pods_of_check(lab, uids["scaled"])
+        events.wait_checks(lab, [uids["scaled"]])
         events.delete_pods(lab, "forced", force=True)
         events.delete_pods(lab, "plain", "nowhere", "born-again-0", "in-init", "labelled")
-        pods_of_check = _pods_of_check(lab, uids["scaled"])
-        events.wait_checks(lab, first)
+        events.wait_checks(lab, [uids[name] for name in ("forced", "born-again-0", "in-init")])
         events.wait_checks(lab, [uids["labelled"]], each=2)
         lab.kubectl("delete", "deployment/scaled", "statefulset/born-again", f"--namespace={TEAM}")
         held = events.start_pods(lab, [events.session_pod(name) for name in names[: events.MOST_GPUS]])
@@ -111,12 +111,11 @@ def test_the_check_knows_the_pod_from_the_event(story: Story, lab: Lab) -> None:
     assert (pod.namespace, pod.name, pod.node, pod.uid) == (TEAM, "forced", lab.node, story.uids["forced"])
 
 
-def test_the_devices_are_the_pods_own(story: Story) -> None:
-    """The kubelet still has the dead pod's allocation, so one device is looked at and not all of the node's."""
-    for name in ("scaled", "forced"):
-        release = story.answer(name).release
-        assert release is not None
-        assert len(release.devices) == 1, story.answer(name).sentence
+def test_the_device_is_the_pods_own(story: Story) -> None:
+    """No device was given out since, so the kubelet still has the dead pod's, and one is looked at, not all of the node's."""
+    release = story.answer("scaled").release
+    assert release is not None
+    assert len(release.devices) == 1, story.answer("scaled").sentence
 
 
 def test_processes_that_outlive_a_forced_deletion_are_watched_until_they_end(story: Story) -> None:
