@@ -24,7 +24,7 @@ demo-experiment: $(STAMP) ## the termination experiment on the simulator: expect
 	@$(BIN)/gpu-reclaim experiment zombie --local --inject all
 
 test: $(STAMP) ## unit tests, manifests, local runs (no root, no GPU, no cluster)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 shim-test: $(STAMP) ## unmodified pynvml against the simulated NVML library (gcc and Linux)
 	$(BIN)/python -m pytest tests/shim
