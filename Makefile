@@ -29,7 +29,7 @@ test: $(STAMP) ## unit tests, manifests, local runs (no root, no GPU, no cluster
 shim-test: $(STAMP) ## unmodified pynvml against the simulated NVML library (gcc and Linux)
 	$(BIN)/python -m pytest tests/shim
 
-node-test: $(STAMP) ## real processes and device nodes on this machine (root and Linux; tini, dumb-init, catatonit, busybox)
+node-test: $(STAMP) ## real processes and device nodes on this machine (root and Linux; on Debian it installs the init programs it lacks)
 	$(BIN)/python -m pytest tests/node
 
 lint: $(STAMP) ## ruff, mypy --strict, import contracts, rendered manifests and steps page

@@ -18,6 +18,7 @@ from steps.adapters.procfs.details import process_facts
 from steps.adapters.procfs.stat import parse_signals
 from steps.contracts.ports import SignalHandling
 from steps.node_view.reaping import reaping_of
+from tests.cluster.lab.debian import install_missing
 
 PROGRAMS = ("bash", "dash", "busybox", "tini", "dumb-init", "catatonit", "python3", "unshare", "nsenter")
 ORPHAN_S = 0.3
@@ -70,9 +71,11 @@ class Seen:
 
 @pytest.fixture(scope="module")
 def table() -> Iterator[dict[str, Seen]]:
+    if Path("/etc/debian_version").is_file():
+        install_missing(("tini", "dumb-init", "catatonit", "busybox"))
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
-        pytest.fail(f"not installed: {', '.join(missing)}; apt-get install tini dumb-init catatonit busybox util-linux")
+        pytest.fail(f"not installed: {', '.join(missing)}; install tini, dumb-init, catatonit, busybox and util-linux")
     rows = {**ZOMBIES, **REAPED, STUBBORN: ["tini", "--", "python3", "-c", NON_WAITING]}
     running = {name: _contained(command) for name, command in rows.items()}
     try:

@@ -1,6 +1,7 @@
 """The Debian packages that the test cluster runs on, installed where they are missing."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -35,9 +36,9 @@ def require_root_on_debian() -> None:
         raise LabError("the test cluster takes containerd, runc and others from Debian 12; run it on such a machine")
 
 
-def install_missing() -> None:
-    """Install those of PACKAGES that dpkg does not list as installed; touches nothing else."""
-    missing = [name for name in PACKAGES if not _installed(name)]
+def install_missing(packages: Sequence[str] = PACKAGES) -> None:
+    """Install those of the packages that dpkg does not list as installed; touches nothing else."""
+    missing = [name for name in packages if not _installed(name)]
     if not missing:
         return
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
