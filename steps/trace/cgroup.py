@@ -8,6 +8,7 @@ import enum
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from steps.contracts.traced import Qos
@@ -78,8 +79,12 @@ _RUNTIME_OF: Final = {
 }
 
 
+@lru_cache(maxsize=1024)
 def parse_line(line: str) -> CgroupName:
-    """The name in one line, `ID:controllers:path`, as read. Anything else comes back with role none and `damaged`."""
+    """The name in one line, `ID:controllers:path`, as read. Anything else comes back with role none and `damaged`.
+
+    Remembered, because collect and trace ask for the same line half a dozen times.
+    """
     parts = line.rstrip("\n").split(":", 2)  # rule 1: the path may hold colons
     if len(parts) < 3:
         return CgroupName(damaged=True)

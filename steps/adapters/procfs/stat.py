@@ -66,9 +66,18 @@ def parse_signals(content: bytes) -> tuple[int, int] | None:
 
 def parse_status(content: bytes) -> Status:
     """NSpid and pending signals of a status file; a missing line is no PID and no pending kill (the name is escaped in there)."""
-    fields = dict(line.split(b":", 1) for line in content.splitlines() if b":" in line)
-    pending = [int(fields[name], 16) for name in (b"SigPnd", b"ShdPnd") if name in fields]
+    pending = [_line(content, name) for name in (b"SigPnd", b"ShdPnd")]
+    numbers = _line(content, b"NSpid")
     return Status(
-        namespace_pids=tuple(int(word) for word in fields.get(b"NSpid", b"").split()),
-        kill_pending=any(mask & SIGKILL_BIT for mask in pending),
+        namespace_pids=() if numbers is None else tuple(int(word) for word in numbers.split()),
+        kill_pending=any(int(mask, 16) & SIGKILL_BIT for mask in pending if mask is not None),
     )
+
+
+def _line(content: bytes, name: bytes) -> bytes | None:
+    """What follows the name of one line; None if there is no such line. Searched for: three of sixty are wanted."""
+    at = content.find(b"\n" + name + b":")
+    if at < 0:
+        return None
+    start, end = at + len(name) + 2, content.find(b"\n", at + 1)
+    return content[start:] if end < 0 else content[start:end]
