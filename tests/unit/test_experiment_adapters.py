@@ -53,8 +53,8 @@ def seen(tree: ProcTree, *gpus: FakeGpu) -> dict[int, WatchedProcess]:
 
 
 def test_every_process_of_a_watched_pod_is_seen_with_its_number_inside(tree: ProcTree) -> None:
-    tree.process(700, stat_line(700, "tini"), cgroup=IN_POD, status="NSpid:\t700\t1\n")
-    tree.process(701, fds=(NULL,), cgroup=IN_POD, status="NSpid:\t701\t14\n")
+    tree.process(700, stat_line(700, "tini"), cgroup=IN_POD, status="Name:\ttini\nNSpid:\t700\t1\n")
+    tree.process(701, fds=(NULL,), cgroup=IN_POD, status="Name:\tpython3\nNSpid:\t701\t14\n")
     tree.process(900, cgroup="0::/system.slice/other.service\n")
     found = seen(tree)
     assert {pid: (one.pid_in_container, one.holds, one.container_id) for pid, one in found.items()} == {
