@@ -1,15 +1,19 @@
 """What a person sees in the Argo UI's form: a title, what the whole and every field means, and a choice where there is one."""
 
 from enum import Enum
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
 from experiments.registry import STEPS as EXPERIMENTS
+from experiments.zombie.drive.declaration import STEP as DRIVE
 from experiments.zombie.recording import Ending, Kind, Shape
 from experiments.zombie.scenarios import SCENARIOS
+from steps.cli import main
 from steps.contracts.declaration import Form
+from steps.contracts.errors import Exit
 from steps.contracts.node_facts import Scan
 from steps.registry import STEPS
 from workflows import MANIFESTS
@@ -75,3 +79,15 @@ def test_a_default_is_one_of_the_choices(template: str, name: str) -> None:
 
 def test_only_what_nobody_can_guess_has_no_default() -> None:
     assert {place for place, one in PARAMETERS.items() if "value" not in one} == {("zombie", "node"), ("release-check", "uid")}
+
+
+@pytest.mark.parametrize("name", ["ending", "worker", "session", "backend", "pull"])
+def test_what_the_form_does_not_offer_the_step_refuses_with_a_sentence(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Argo compares a submitted value with no choice of the template's (seen on 4.0.5: tests/cluster/test_form.py)."""
+    given = {"run": "r", "node": "node-a", "scenario": "s2", name: "reboot"}
+    assert main(DRIVE.argv(given, {"record": str(tmp_path / "record")})) == Exit.BAD_INPUT
+    told = capsys.readouterr().err
+    assert f"--{name}" in told
+    assert all(word in told for word in CLOSED["zombie", name])

@@ -87,6 +87,8 @@ def start_server(where: Places, network: NetworkNamespace, ledger: Ledger) -> No
             "--auth-mode=hybrid",
             "--secure=false",
         ],
+        # For requests with a token it takes the server's address from here, whatever the flag says.
+        {"KUBECONFIG": str(kubeconfig(where, "admin"))},
     )
     look = f"import urllib.request; urllib.request.urlopen('{SERVER_ADDRESS}/api/v1/version', timeout=5)"
     check = [*network.inside(), sys.executable, "-c", look]
