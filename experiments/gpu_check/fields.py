@@ -77,7 +77,7 @@ def compare(index: int) -> tuple[Measure, ...]:
     """A measure for each field: what the collector read, and in the note how it stands to the driver's answer."""
     gpu = collected(index)
     direct: Direct = ask(lambda nvml: _direct(nvml, index))
-    together = [_one(field, field.collector(gpu), direct[field.name]) for field in FIELDS]
+    together = [told(field, field.collector(gpu), direct[field.name]) for field in FIELDS]
     alone = [_alone(name, reading(gpu)) for name, reading in COLLECTOR_ALONE.items()]
     differing = sum("DIFFERS" in measure.note for measure in together)
     absent = [measure.name for measure in (*together, *alone) if measure.value is None]
@@ -107,7 +107,8 @@ def _direct(nvml: Any, index: int) -> Direct:
     return {field.name: attempt(nvml, partial(field.driver, nvml, handle)) for field in FIELDS}
 
 
-def _one(field: Field, ours: Sample[Any], theirs: Direct) -> Measure:
+def told(field: Field, ours: Sample[Any], theirs: Direct) -> Measure:
+    """What the collector read, and how that stands to the driver's answer: {"value": ...} or {"error": words}."""
     value = ours.known()
     if "error" in theirs:
         agreed = value is None

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.gpu_check import fields, idle
 from experiments.gpu_check.__main__ import check
-from experiments.gpu_check.record import GpuCheck, Section
+from experiments.gpu_check.record import CannotRun, GpuCheck, Section
 from sim.node.state import GIB, GPU_IS_LOST, ScriptedProcess, not_supported
 from steps.contracts.document import Origin, decode
 from tests.shim.conftest import ROOT, Node
@@ -81,18 +82,24 @@ def checked(node: Node, monkeypatch: pytest.MonkeyPatch) -> Node:
     return node
 
 
-def by_name(record: GpuCheck) -> dict[str, Section]:
-    return {section.name: section for section in record.sections}
-
-
 def test_a_gpu_in_use_has_no_idle_baseline_and_a_missing_reading_is_named(checked: Node) -> None:
     checked.change(
         scripted=(ScriptedProcess(kind="C", pid=os.getpid(), used_bytes=GIB),), faults=not_supported("nvmlDeviceGetPowerUsage")
     )
-    sections = by_name(check(0, simulator=checked.folder, kills=1))
-    assert "the GPU is not idle" in str(sections["idle baseline"].reason)
-    assert "power" in str(figures(sections["collector against driver"])["fields absent on this model"])
-    assert figures(sections["collector against driver"])["fields that differ from the driver"] == 0
+    with pytest.raises(CannotRun, match="the GPU is not idle"):
+        idle.baseline(0)
+    seen = {measure.name: measure.value for measure in fields.compare(0)}
+    assert "power" in str(seen["fields absent on this model"])
+    assert seen["fields that differ from the driver"] == 0
+
+
+def test_a_collector_that_reads_something_else_than_the_driver_says_differs(checked: Node) -> None:
+    field = next(field for field in fields.FIELDS if field.name == "memory total")
+    gpu = fields.collected(0)
+    told = fields.told(field, field.collector(gpu), {"value": 1})
+    assert (told.value, told.note) == (gpu.memory.total_bytes.known(), "DIFFERS: driver 1")
+    refused = fields.told(field, field.collector(gpu), {"error": "Not Supported (NVML 3)"})
+    assert refused.note.startswith("DIFFERS: driver: Not Supported")
 
 
 def test_without_a_gpu_every_section_says_why_it_did_not_run(checked: Node) -> None:
