@@ -4,13 +4,14 @@ import os
 import signal
 import statistics
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 from experiments.gpu_check.fields import collected
 from experiments.gpu_check.nvml import ask, used_bytes
 from experiments.gpu_check.record import CannotRun, Measure
-from experiments.gpu_check.workers import MEMORY_MIB, MIB, Starter, end
+from experiments.gpu_check.workers import MEMORY_MIB, MIB, Identity, Starter, end
 from steps.adapters.procfs import ProcfsReader
 from steps.contracts.node_facts import Scan
 
@@ -43,16 +44,25 @@ def after_sigkill(starter: Starter, kills: int) -> tuple[Measure, ...]:
 
 def _kill_and_watch(nvml: Any, index: int, pid: int, idle: int) -> float:
     """pid: a worker of ours that nobody reaps meanwhile, so that the PID is its own."""
+    return _until_free(nvml, index, idle, partial(os.kill, pid, signal.SIGKILL))
+
+
+def _end_and_watch(nvml: Any, index: int, child: Identity, idle: int) -> float:
+    return _until_free(nvml, index, idle, partial(end, child))
+
+
+def _until_free(nvml: Any, index: int, idle: int, act: Callable[[], None]) -> float:
+    """Milliseconds from the act until the worker's memory is free."""
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     held = used_bytes(nvml, handle) - idle
     if held < HALF:
-        raise CannotRun(f"the worker holds {held} B of its {MEMORY_MIB} MiB: somebody else changed the GPU meanwhile")
+        raise CannotRun(f"{held} B of the worker's {MEMORY_MIB} MiB are held: it lost them, or somebody else changed the GPU")
     began = time.perf_counter()
-    os.kill(pid, signal.SIGKILL)
+    act()
     while used_bytes(nvml, handle) - idle >= HALF:
         if time.perf_counter() - began > PATIENCE_S:
-            raise CannotRun(f"the memory was not back {PATIENCE_S:g} s after SIGKILL")
-    return (time.perf_counter() - began) * 1e3
+            raise CannotRun(f"the memory was not back after {PATIENCE_S:g} s")
+    return round((time.perf_counter() - began) * 1e3, 2)
 
 
 def forked_child(starter: Starter) -> tuple[Measure, ...]:
@@ -68,9 +78,8 @@ def forked_child(starter: Starter) -> tuple[Measure, ...]:
         used, listed = gpu.memory.used_bytes.known(), gpu.processes.known()
         held = None if used is None else used - idle
         holders = _holders(starter.index)
-        end(worker.child)
-        began = time.perf_counter()
-        free_ms = ask(lambda nvml: _wait_until_free(nvml, starter.index, idle))
+        kept = held is not None and held >= HALF
+        free_ms = ask(partial(_end_and_watch, index=starter.index, child=worker.child, idle=idle)) if kept else None
     pids = None if listed is None else {one.pid for one in listed}
     return (
         Measure(name="held after the parent's death", value=held, unit="B", note=f"{SETTLED_S:g} s after SIGKILL; idle: {idle} B"),
@@ -81,19 +90,8 @@ def forked_child(starter: Starter) -> tuple[Measure, ...]:
             value=worker.child.pid in holders if holders is not None else None,
             note="" if holders is not None else "no device node of this GPU is visible from here",
         ),
-        Measure(
-            name="child's end to memory free", value=free_ms, unit="ms", note=f"waited {time.perf_counter() - began:.1f} s in all"
-        ),
+        Measure(name="child's end to memory free", value=free_ms, unit="ms", note="" if kept else "the child kept nothing"),
     )
-
-
-def _wait_until_free(nvml: Any, index: int, idle: int) -> float:
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
-    began = time.perf_counter()
-    while used_bytes(nvml, handle) - idle >= HALF:
-        if time.perf_counter() - began > PATIENCE_S:
-            raise CannotRun(f"the memory was not back {PATIENCE_S:g} s after the child's end")
-    return round((time.perf_counter() - began) * 1e3, 2)
 
 
 def _holders(index: int) -> set[int] | None:

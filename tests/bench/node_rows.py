@@ -76,7 +76,7 @@ def _pictures(node: Node) -> list[Row]:
     return [
         _against(FAIR, of_ours, of_fair, f"{setting}, the pipeline {max(one.found for one in of_fair)} of {k}"),
         _against(OLD, of_ours, of_old, f"{setting}, the script {max(one.found for one in of_old)} of {k}"),
-        measured(*_memory(peak_mib), f"{peak_mib:.1f} MiB, interpreter included; {_setting(node)}"),
+        measured(*_memory(peak_mib), f"{peak_mib:.1f} MiB, the larger of the process and its NVML child; {_setting(node)}"),
     ]
 
 
