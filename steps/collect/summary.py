@@ -10,6 +10,7 @@ def summary(facts: NodeFacts) -> dict[str, object]:
         "node": facts.node,
         "looks": facts.samples,
         "span_s": facts.span_s,
+        "scan": facts.scan.value,
         "visibility": facts.visibility.level.value,
         "gpus": None if gpus is None else len(gpus),
         "gpus_reason": facts.gpus.reason,
