@@ -96,7 +96,7 @@ def test_watch_looks_five_to_ten_times_a_second_from_before_the_creation(run: Ru
 
 
 def test_the_run_says_how_long_it_waited_on_purpose(results: ZombieResults) -> None:
-    """What the whole run costs against that is a row of `make bench`: a timed test would fail with the machine, not with the code."""
+    """What the whole run costs against that is a row of `make bench`: a timed test fails with the machine, not with the code."""
     assert results.provenance.waited_s > 0
 
 
