@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -32,6 +33,7 @@ MAPPABLE: Final = (1, 5)  # zero: the only one of these that can be mapped
 NUMBERS: Final = ((1, 7), (10, 200), (10, 229), (10, 237), (10, 232), (203, 0), (10, 234), (1, 9), (1, 8), (1, 11))
 """full, tun, fuse, loop-control, kvm, cpuid, btrfs-control, urandom, random, kmsg: those that open here are taken in this order."""
 CGROUPS: Final = "gpu-reclaim-bench"
+PATIENCE_S: Final = 5.0
 
 
 class CannotRun(Exception):
@@ -203,6 +205,10 @@ def _unified() -> Path:
 
 
 def _remove_cgroup(cgroup: Path) -> None:
+    """With its parents, once its processes are gone: they end on their own, a moment after the program that started them."""
+    until = time.monotonic() + PATIENCE_S
+    while cgroup.exists() and (cgroup / "cgroup.procs").read_text(encoding="ascii") and time.monotonic() < until:
+        time.sleep(0.01)
     for folder in (cgroup, *cgroup.parents[:4]):
         with suppress(OSError):
             folder.rmdir()
