@@ -100,7 +100,6 @@ def test_the_run_says_how_long_it_waited_on_purpose(results: ZombieResults) -> N
     assert results.provenance.waited_s > 0
 
 
-
 def test_tag_and_commit_stand_in_results_and_report(run: Run, results: ZombieResults) -> None:
     assert (results.provenance.tag, results.provenance.commit) == (tags_scene.TAG, forge.COMMIT)
     report = (run.folder / "report.html").read_text(encoding="utf-8")
