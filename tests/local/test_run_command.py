@@ -106,7 +106,13 @@ def test_an_interrupted_run_leaves_no_process_and_can_be_started_again(tmp_path:
     manifest = tmp_path / "slow.yaml"
     manifest.write_text(yaml.safe_dump(SLOW).replace("MARK", str(tmp_path)), encoding="utf-8")
     command = [sys.executable, "-m", "steps.cli", "run", str(manifest), *flags(tmp_path), "--name=r1"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # A shell starts its background jobs with SIGINT ignored, and a test run may be one; a person's terminal does not.
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # this process has no other thread
+    )
     _wait_for(lambda: any(path.read_text() for path in (tmp_path / "evidence.runs").glob("r1/*.log")))
     process.send_signal(signal.SIGINT)
     _, shown = process.communicate(timeout=20)
