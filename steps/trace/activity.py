@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from steps.contracts.document import Sample
+from steps.contracts.document import Sample, State
 from steps.contracts.node_facts import Activity
 
 LOW_SM_RATIO: Final = 0.10
@@ -18,7 +18,8 @@ PHANTOM_RATIO: Final = 0.95
 
 
 class Work(enum.Enum):
-    """low: kernels run most of the time and few SMs work. unknown: no work seen, and a look without any figure."""
+    """low: kernels run most of the time and few SMs work, or run at all and none does. unknown: no work seen, and a look
+    without any figure."""
 
     NONE = "none"
     LOW = "low"
@@ -43,17 +44,28 @@ def read_window(activity: Sequence[Activity]) -> Window:
     pinned = bool(util) and all(value is not None and value >= PHANTOM_RATIO for value in util)
     looks = "1 look" if len(activity) == 1 else f"{len(activity)} looks"
     figures = f"{_range('utilisation', util)}, {_range('SM activity', sm)} in {looks}"
-    return Window(_work(util, graphics, sm), figures, pinned, len(activity))
+    if all(value is None or value <= 0 for value in (*util, *graphics, *sm)):
+        idle = bool(activity) and all(_tells_idleness(moment) for moment in activity)
+        return Window(Work.NONE if idle else Work.UNKNOWN, figures, pinned, len(activity))
+    return Window(_amount(util, graphics, sm), figures, pinned, len(activity))
 
 
-def _work(util: Sequence[float | None], graphics: Sequence[float | None], sm: Sequence[float | None]) -> Work:
-    moments = [[value for value in moment if value is not None] for moment in zip(util, graphics, sm, strict=True)]
-    if any(value > 0 for moment in moments for value in moment):
-        busy = max((value for value in (*util, *graphics) if value is not None), default=0.0) >= BUSY_RATIO
-        known_sm = [value for value in sm if value is not None]
-        few = len(known_sm) == len(sm) and max(known_sm) <= LOW_SM_RATIO
-        return Work.LOW if busy and few else Work.REAL
-    return Work.NONE if moments and all(moments) else Work.UNKNOWN
+def _tells_idleness(moment: Activity) -> bool:
+    """It has a figure that any kernel would move. SM activity stays at zero beside a kernel that waits, so it is one by itself only
+    where the device has no utilisation (MIG), not where reading that failed."""
+    if moment.utilisation_ratio.known() is not None or moment.graphics_active_ratio.known() is not None:
+        return True
+    return moment.sm_active_ratio.known() is not None and moment.utilisation_ratio.state is not State.ERROR
+
+
+def _amount(util: Sequence[float | None], graphics: Sequence[float | None], sm: Sequence[float | None]) -> Work:
+    """How much, once any figure is above zero."""
+    busy = max((value for value in (*util, *graphics) if value is not None), default=0.0) >= BUSY_RATIO
+    known_sm = [value for value in sm if value is not None]
+    all_known = len(known_sm) == len(sm)
+    few = all_known and busy and max(known_sm) <= LOW_SM_RATIO
+    none = all_known and max(known_sm) <= 0  # kernels were counted, and in no look did an SM work: nobody measured real work
+    return Work.LOW if few or none else Work.REAL
 
 
 def _range(name: str, values: Sequence[float | None]) -> str:

@@ -49,6 +49,7 @@ class PodIndex:
     def __init__(self, pods: Sequence[PodFacts] | None, node: str, on_disk: Sequence[PodOnDisk] = ()) -> None:
         """on_disk: what the node's kubelet knows of pods, for those that the API's list does not have."""
         self.at_hand = pods is not None
+        self.here = tuple(pod for pod in pods or () if pod.node == node)
         self._on_disk = {_canonical(one.uid): one for one in on_disk}
         self._running = {one_id: one for one in on_disk for one_id in _ids_of(one)}
         self._node = node

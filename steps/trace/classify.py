@@ -6,8 +6,10 @@ Missing inputs make a verdict weaker, never stronger: what is not known is UNKNO
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
+from steps.contracts.cluster_facts import PodFacts
 from steps.contracts.document import Sample
 from steps.contracts.node_facts import GpuFacts, Health, NodeFacts, Scan, VisibilityLevel
 from steps.contracts.traced import Finding, GpuClass
@@ -51,6 +53,16 @@ class GpuVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Ending:
+    """Pods that are terminating and may still hold this GPU, and until when. known: they were given it, or left a zombie there;
+    else they are GPU pods of this node, and who was given which device is not known."""
+
+    pods: tuple[PodFacts, ...]
+    until: datetime
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """One GPU with all that belongs to it."""
 
@@ -58,6 +70,7 @@ class View:
     facts: NodeFacts
     held: Held
     around: Surroundings
+    ending: Ending | None = None
 
     @property
     def window(self) -> Window:
@@ -177,6 +190,8 @@ def _would_be_ghost(view: View, rest: Rest) -> Judged:
     gap = _gap(view)
     if gap is not None:
         return Judged(GpuClass.UNKNOWN, f"{rest.sentence}, but {gap}")
+    if view.ending is not None:
+        return _in_grace(view.ending, rest)
     above = _looks_above(view)
     lasted = above == len(view.gpu.activity) and view.samples >= GHOST_SAMPLES and view.facts.span_s >= GHOST_SPAN_S
     if not lasted:
@@ -184,6 +199,15 @@ def _would_be_ghost(view: View, rest: Rest) -> Judged:
         need = f"pending: a ghost needs {GHOST_SAMPLES} samples over {GHOST_SPAN_S:.0f} s"
         return Judged(GpuClass.UNKNOWN, f"{rest.sentence}; seen too briefly ({seen}), {need}")
     return Judged(GpuClass.GHOST_CONTEXT, f"{rest.sentence}, in {view.samples} samples over {view.facts.span_s:.0f} s")
+
+
+def _in_grace(ending: Ending, rest: Rest) -> Judged:
+    """No leak before the deadline of the pod that may have left it (facts 6)."""
+    uids = ", ".join(pod.uid for pod in ending.pods)
+    words = f"{rest.sentence}; pod {uids} is terminating and may take until {ending.until:%H:%M:%S} UTC"
+    if ending.known:
+        return Judged(GpuClass.IN_GRACE, words)
+    return Judged(GpuClass.UNKNOWN, f"{words}; pending: whether it was given this GPU is not known")
 
 
 def _looks_above(view: View) -> int:

@@ -20,10 +20,10 @@ from steps.contracts.traced import (
 )
 from steps.trace.activity import largest, read_window
 from steps.trace.attribution import Owner, PodIndex
-from steps.trace.classify import GpuVerdict, View, classify, explained_by
+from steps.trace.classify import Ending, GpuVerdict, View, classify, explained_by
 from steps.trace.connections import connections_of
 from steps.trace.devices import gpu_of_device
-from steps.trace.holder_class import Judged, Surroundings
+from steps.trace.holder_class import Judged, Surroundings, deadline
 from steps.trace.holding import Held, Holding, held_on, owners_of
 from steps.trace.lost import lost_gpus
 from steps.trace.memory import baseline_bytes, unexplained_bytes
@@ -82,7 +82,7 @@ def _trace_gpu(gpu: GpuFacts, facts: NodeFacts, index: PodIndex, owners: Mapping
         samples=facts.samples,
         now=now,
     )
-    verdict = classify(View(gpu=gpu, facts=facts, held=held, around=around))
+    verdict = classify(View(gpu=gpu, facts=facts, held=held, around=around, ending=_ending(held, pods_given, index, now)))
     memory = gpu.memory
     last_look = gpu.activity[-1].taken_at if gpu.activity else None
     return TracedGpu(
@@ -157,6 +157,17 @@ def _given(allocation: Allocation, index: PodIndex) -> AllocatedTo:
         session_uid=None if pod is None else pod.owner_uid,
         lives=index.lives(allocation.pod_uid),
     )
+
+
+def _ending(held: Held, given: frozenset[str] | None, index: PodIndex, now: datetime) -> Ending | None:
+    """Pods whose deadline has not passed: of this GPU; if nobody knows whose it is, all of the node that ask for one."""
+    left = frozenset(owner.pod_uid for _, owner in held.zombies)
+    terminating = [(pod, until) for pod in index.here if (until := deadline(pod)) is not None and now < until]
+    mine = [(pod, until) for pod, until in terminating if pod.uid in left or (given is not None and pod.uid in given)]
+    if mine:
+        return Ending(tuple(pod for pod, _ in mine), max(until for _, until in mine), known=True)
+    maybe = [(pod, until) for pod, until in terminating if given is None and pod.gpus_requested > 0]
+    return Ending(tuple(pod for pod, _ in maybe), max(until for _, until in maybe), known=False) if maybe else None
 
 
 def _sharers(held: Held, given: Sequence[AllocatedTo] | None, index: PodIndex) -> int:

@@ -20,9 +20,10 @@ _DAEMONS: Final = frozenset(
         "gpu-feature-discovery",
         "nv-fabricmanager",
         "gpud",
-        "nvitop",
     }
 )
+_TOOLS: Final = frozenset({"nvitop"})
+"""Which people start themselves, so in a session of theirs instead of a service."""
 _DISPLAYS: Final = frozenset({"Xorg", "X", "Xwayland", "gnome-shell", "kwin_x11", "kwin_wayland"})
 _NAMESPACES: Final = frozenset(
     {"kube-system", "gpu-operator", "nvidia-gpu-operator", "nvidia-device-plugin", "nvidia-dcgm", "dcgm"}
@@ -30,11 +31,15 @@ _NAMESPACES: Final = frozenset(
 
 
 def may_be_system_holder(process: ProcessFacts, owner: Owner) -> bool:
-    """Executable or cgroup could not be read, and what is known does not rule out the allow-list: then it may not be accused."""
+    """Executable, cgroup, namespace or container is not known, and what is known does not rule out the allow-list: then it may not
+    be accused."""
     path = process.executable.known()
+    doubt = owner.pod_uid is not None and (owner.namespace is None or owner.namespace in _NAMESPACES)
     if path is None:
-        return owner.attribution in (Attribution.HOST, Attribution.UNKNOWN)
-    return process.cgroup.known() is None and PurePosixPath(path).name in _DAEMONS | _DISPLAYS
+        return doubt or owner.attribution in (Attribution.HOST, Attribution.UNKNOWN)
+    if process.cgroup.known() is None:
+        return PurePosixPath(path).name in _DAEMONS | _TOOLS | _DISPLAYS
+    return doubt and _is_listed(path, _DAEMONS | _TOOLS)
 
 
 def is_system_holder(process: ProcessFacts, owner: Owner) -> bool:
@@ -42,11 +47,13 @@ def is_system_holder(process: ProcessFacts, owner: Owner) -> bool:
     path = process.executable.known()
     if path is None:
         return False
-    executable = PurePosixPath(path)
-    if str(executable.parent) not in _FOLDERS:
-        return False
     if owner.attribution is Attribution.HOST:
         service = any("/system.slice/" in line for line in process.cgroup.known() or ())
-        return executable.name in _DISPLAYS or (executable.name in _DAEMONS and service)
-    operator = owner.attribution is Attribution.CONTAINER and owner.pod is not None and owner.pod.namespace in _NAMESPACES
-    return operator and executable.name in _DAEMONS
+        return _is_listed(path, _DISPLAYS | _TOOLS | _DAEMONS if service else _DISPLAYS | _TOOLS)
+    operator = owner.attribution is Attribution.CONTAINER and owner.container is not None and owner.namespace in _NAMESPACES
+    return operator and _is_listed(path, _DAEMONS | _TOOLS)
+
+
+def _is_listed(path: str, names: frozenset[str]) -> bool:
+    executable = PurePosixPath(path)
+    return str(executable.parent) in _FOLDERS and executable.name in names

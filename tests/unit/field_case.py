@@ -67,6 +67,8 @@ EXPECTATION_KEYS: Final = frozenset(["also", "not", "holder", "residual_mib", "a
 KINDS: Final = {"C": ProcessKind.COMPUTE, "G": ProcessKind.GRAPHICS, "M": ProcessKind.MPS}
 LOST: Final = {15: Health.LOST, 16: Health.RESET_REQUIRED}
 NO_PERMISSION: Final = 4
+NO_SUCH_FIGURE: Final = (3, 13)
+OPERATORS: Final = ("gpu-operator", "kube-system")
 
 
 class UnknownKey(Exception):
@@ -81,13 +83,14 @@ class Input:
 
 def input_of(case: Mapping[str, Any]) -> Input:
     """The case as node facts and the API's pods. Raises UnknownKey for any key the schema does not know; a reading that is
-    left out is unknown, like null."""
+    left out is unknown, like null; an input in `extra` that is null is as good as absent."""
     _refuse_unknown("case", case, CASE_KEYS)
     _refuse_unknown("extra", case["extra"], INPUT_KEYS | EXPECTATION_KEYS)
     for process in case["procs"]:
         _refuse_unknown("process", process, PROCESS_KEYS)
     for pod in case["api_pods"]:
         _refuse_unknown("pod", pod, POD_KEYS)
+    case = {**case, "extra": {key: value for key, value in case["extra"].items() if value is not None}}
     extra = case["extra"]
     samples = extra.get("samples", ENOUGH_SAMPLES)
     facts = NodeFacts(
@@ -105,7 +108,7 @@ def input_of(case: Mapping[str, Any]) -> Input:
         processes=tuple(_process(process, extra, samples) for process in case["procs"]),
         sockets=Sample.absent("no field case tells connections"),
     )
-    return Input(facts, tuple(_pod(pod, case["procs"]) for pod in case["api_pods"]))
+    return Input(facts, tuple(_pod(pod, case["procs"], extra.get("cgroup_is", "")) for pod in case["api_pods"]))
 
 
 def _refuse_unknown(where: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
@@ -138,6 +141,8 @@ def _gpu(case: Mapping[str, Any], samples: int) -> GpuFacts:
     used, total = _mib(case.get("used_mib"), error), _mib(case.get("total_mib"), 0)
     util_error = extra.get("util_error", 0) or error  # two error codes, no reading: 0 is "no error" in both
     utilisation = _reading(None if case.get("util") is None else case["util"] / 100, util_error)
+    if util_error in NO_SUCH_FIGURE:
+        utilisation = Sample.absent(f"NVML error {util_error}: the device has no such figure")
     moment = Activity(
         taken_at=NOON,
         used_bytes=used,
@@ -186,8 +191,8 @@ def _pstate(value: Any) -> int:
     return int(str(value).removeprefix("P"))
 
 
-def _mib(value: int | None, error: int) -> Sample[int]:
-    return _reading(None if value is None else value * MIB, error)
+def _mib(value: float | None, error: int) -> Sample[int]:
+    return _reading(None if value is None else round(value * MIB), error)
 
 
 def _reading(value: Any, error: int) -> Sample[Any]:
@@ -204,9 +209,11 @@ def _listed(case: Mapping[str, Any]) -> tuple[GpuProcess, ...]:
 
 def _allocations(case: Mapping[str, Any]) -> Sample[tuple[Allocation, ...]]:
     """What PodResources names, if the case says so; and the pods of its zombies, which are of this GPU by the schema."""
-    if "podresources_claims" not in case["extra"]:
+    shown = case["extra"].get("gr_per_pod", ())
+    sharing = [pod["uid"] for pod in case["api_pods"][: len(shown)]] if len(shown) > 1 else None  # a figure each: all have the GPU
+    claim = case["extra"].get("podresources_claims", sharing)
+    if claim is None:
         return Sample.absent("the case names no allocation")
-    claim = case["extra"]["podresources_claims"]
     zombies = [parse_line(process["cgroup"]).pod_uid for process in case["procs"] if process["state"] == "Z"]
     claims = claim if isinstance(claim, list) else [claim]
     uids = dict.fromkeys([*claims, *(uid for uid in zombies if uid is not None)])
@@ -256,16 +263,20 @@ def _uuid(device: str) -> str | None:
     return GPU if device.removeprefix("nvidia").isdecimal() else None
 
 
-def _pod(pod: Mapping[str, Any], processes: list[Mapping[str, Any]]) -> PodFacts:
-    """A pod of the API; its statuses list the containers that the case's processes of this pod run in."""
+def _pod(pod: Mapping[str, Any], processes: list[Mapping[str, Any]], cgroup_is: str) -> PodFacts:
+    """A pod of the API; its statuses list the containers that the case's processes of this pod run in.
+
+    cgroup_is: the case's words for the cgroup; they may call the id in it a sandbox's, or place the pod with the operator's.
+    """
     uids = {pod["uid"], pod.get("config_hash")}
     names = [parse_line(process["cgroup"]) for process in processes]
     ids = dict.fromkeys(name.container_id for name in names if name.pod_uid in uids and name.container_id is not None)
+    sandbox = "sandbox" in cgroup_is
     age = pod.get("deletion_age_s")
     return PodFacts(
         uid=pod["uid"],
         name=f"pod-{pod['uid'][-4:]}",
-        namespace="team",
+        namespace=next((word for word in OPERATORS if word in cgroup_is), "team"),
         node=NODE,
         phase=Phase(pod["phase"]),
         created_at=NOON - timedelta(days=1),
@@ -273,6 +284,7 @@ def _pod(pod: Mapping[str, Any], processes: list[Mapping[str, Any]]) -> PodFacts
         deletion_requested_at=None if age is None else NOON - timedelta(seconds=age),
         grace_s=pod.get("grace_s", 30),
         gpus_requested=1,
-        containers=tuple(ContainerFacts(name=f"c{number}", container_ids=(one,)) for number, one in enumerate(ids)),
+        containers=() if sandbox else tuple(ContainerFacts(name=f"c{n}", container_ids=(one,)) for n, one in enumerate(ids)),
+        sandbox_ids=tuple(ids) if sandbox else (),
         config_hash=pod.get("config_hash"),
     )
