@@ -85,7 +85,7 @@ def input_of(case: Mapping[str, Any]) -> Input:
     """The case as node facts and the API's pods. Raises UnknownKey for any key the schema does not know; a reading that is
     left out is unknown, like null; an input in `extra` that is null is as good as absent."""
     _refuse_unknown("case", case, CASE_KEYS)
-    _refuse_unknown("extra", case["extra"], INPUT_KEYS | EXPECTATION_KEYS)
+    _refuse_unknown("case's extra", case["extra"], INPUT_KEYS | EXPECTATION_KEYS)
     for process in case["procs"]:
         _refuse_unknown("process", process, PROCESS_KEYS)
     for pod in case["api_pods"]:
@@ -114,7 +114,7 @@ def input_of(case: Mapping[str, Any]) -> Input:
 def _refuse_unknown(where: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
     unknown = sorted(set(given) - known)
     if unknown:
-        raise UnknownKey(f"{where}: {', '.join(unknown)}")
+        raise UnknownKey(f"the schema of the cases knows no {', '.join(unknown)} in a {where}")
 
 
 def _none() -> Sample[Any]:
