@@ -56,4 +56,5 @@ def installed(lab: Lab) -> Lab:
 @pytest.fixture(scope="session")
 def started_by_tag(installed: Lab) -> Story:
     """The termination experiment, started by a git tag after everything that must not start it; it goes on running."""
+    scene.make_room(installed)
     return tags_scene.tell(installed)

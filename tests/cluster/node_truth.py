@@ -27,9 +27,9 @@ from tests.cluster.lab.kubectl import Json
 from tests.cluster.lab.lab import Lab
 from tests.cluster.lab.node import home, socket_of
 from tests.cluster.lab.places import CHECKOUT
-from tests.cluster.scene import STEPS_IMAGE
+from tests.cluster.scene import NODE_TRUTH, STEPS_IMAGE
 
-NAMESPACE: Final = "node-truth"
+NAMESPACE: Final = NODE_TRUTH
 ZOO: Final = (Path(__file__).parent / "zoo.py").read_text(encoding="utf-8")
 LOOKS: Final = 4
 INTERVAL_S: Final = 20.2

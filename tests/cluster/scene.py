@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -24,6 +25,8 @@ from tests.cluster.lab.places import CHECKOUT
 D = TypeVar("D", bound=Document)
 
 TEAM: Final = "team-vision"
+NODE_TRUTH: Final = "node-truth"
+"""Where the holders of the node's tests live."""
 SUBMITTER: Final = "gpu-reclaim:submitter"
 IDLE_AFTER_S: Final = 8
 HELD_MIB: Final = 4096
@@ -40,6 +43,20 @@ def install(lab: Lab) -> None:
     lab.kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})
     lab.kubectl.apply(CHECKOUT / "deploy" / "opt-in", namespace=TEAM)
     set_policy(lab)
+
+
+def make_room(lab: Lab) -> None:
+    """End what other tests left: event sources and sensors, sessions, holders of GPUs. Ready when none of their pods is left."""
+    lab.kubectl("delete", "eventsource,sensor", "--all", f"--namespace={lab.namespace}", timeout_s=60)
+    lab.kubectl.delete("pod", "probe", lab.namespace, wait=False)
+    for namespace in (TEAM, NODE_TRUTH):
+        left = ("delete", "deployment,statefulset,replicaset,job,pod", "--all", f"--namespace={namespace}", "--wait=false")
+        lab.kubectl(*left, timeout_s=60)
+        lab.kubectl.wait(f"no pod is left in {namespace}", partial(_empty, lab, namespace), within_s=90)
+
+
+def _empty(lab: Lab, namespace: str) -> bool:
+    return not lab.kubectl.list("pod", namespace)
 
 
 def set_policy(lab: Lab, **changes: Any) -> None:

@@ -19,6 +19,7 @@ from steps.contracts.traced import Attribution, GpuClass, TracedHolder, TracedNo
 from steps.node_view.observation import Observation, Outcome
 from steps.trace.node import trace_node
 from tests.cluster import node_truth as setting
+from tests.cluster import scene
 from tests.cluster.lab.lab import Lab
 from tests.cluster.node_truth import EMPTY_GPU, IN_FLIGHT_GPU, MAPPING_GPU, NAMESPACE, ZOO, ZOO_GPU
 
@@ -48,6 +49,7 @@ class Truth:
 @pytest.fixture(scope="module")
 def truth(installed: Lab) -> Truth:
     lab = installed
+    scene.make_room(lab)
     lab.kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     limits = {"limits": {"nvidia.com/gpu": "1"}}
     lab.kubectl.create(setting.pod("empty", ["sleep", "600"], resources=limits))

@@ -46,6 +46,8 @@ class Story:
 @pytest.fixture(scope="module")
 def story(installed: Lab) -> Story:
     lab = installed
+    scene.make_room(lab)
+    scene.set_policy(lab, max_stops_per_sweep=2)  # not the policy of other tests, so that its first sweep is one
     home = scene.make_claim(lab, "home-a")
     scene.start_session(lab, "a", claim="home-a")
     pod_a = scene.wait_running(lab, "a")
