@@ -13,18 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from sensors import pods
-from tests.bench.row import Row, measured, not_measured
+from tests.bench.on_cluster import row_on_cluster
+from tests.bench.row import Row, measured
 from tests.cluster import events_scene as events
 from tests.cluster import scene
-from tests.cluster.lab.debian import install_missing, require_root_on_debian
 from tests.cluster.lab.errors import LabError
-from tests.cluster.lab.gobuild import build
-from tests.cluster.lab.images import make_images
 from tests.cluster.lab.kubectl import Json
 from tests.cluster.lab.lab import Lab
-from tests.cluster.lab.network import DEFAULT_NAME, NetworkNamespace
-from tests.cluster.lab.places import places
-from tests.cluster.lab.starting import started
 
 NAME: Final = "pod deleted -> verdict, less the observation / one-pod no-op workflow through the same sensor (p50)"
 TARGET: Final = 1.2
@@ -35,15 +30,7 @@ ENDED: Final = ("Succeeded", "Failed", "Error")
 
 def rows() -> list[Row]:
     """One row; not measured, with the reason, where the test cluster cannot run."""
-    try:
-        require_root_on_debian()
-        install_missing()
-        where = places()
-        build(where)
-        with started(where, NetworkNamespace(DEFAULT_NAME), make_images(where), events=True) as lab:
-            return [row(lab)]
-    except LabError as error:
-        return [not_measured(NAME, TARGET, str(error))]
+    return row_on_cluster(NAME, TARGET, row, events=True)
 
 
 def row(lab: Lab) -> Row:

@@ -3,16 +3,10 @@
 import os
 from typing import Final
 
-from tests.bench.row import Row, measured, not_measured
+from tests.bench.on_cluster import row_on_cluster
+from tests.bench.row import Row, measured
 from tests.cluster import scene, zombie_scene
-from tests.cluster.lab.debian import install_missing, require_root_on_debian
-from tests.cluster.lab.errors import LabError
-from tests.cluster.lab.gobuild import build
-from tests.cluster.lab.images import make_images
 from tests.cluster.lab.lab import Lab
-from tests.cluster.lab.network import DEFAULT_NAME, NetworkNamespace
-from tests.cluster.lab.places import places
-from tests.cluster.lab.starting import started
 
 NAME: Final = "termination experiment, one repetition / what it waits for on purpose"
 TARGET: Final = 2.0
@@ -20,15 +14,7 @@ TARGET: Final = 2.0
 
 def rows() -> list[Row]:
     """One row; not measured, with the reason, where the test cluster cannot run."""
-    try:
-        require_root_on_debian()
-        install_missing()
-        where = places()
-        build(where)
-        with started(where, NetworkNamespace(DEFAULT_NAME), make_images(where)) as lab:
-            return [_row(lab)]
-    except LabError as error:
-        return [not_measured(NAME, TARGET, str(error))]
+    return row_on_cluster(NAME, TARGET, _row)
 
 
 def _row(lab: Lab) -> Row:
