@@ -141,9 +141,11 @@ def test_a_memory_that_somebody_else_wrote_meanwhile_is_not_overwritten(cluster:
 def uid_of_a_run(cluster: ApiUnderTest) -> str:
     """A Workflow that never starts: what an owner that does not exist owns is collected as garbage."""
     entry = {"name": "main", "suspend": {}}
-    body = {"metadata": {"name": "sweep-1"}, "spec": {"suspend": True, "entrypoint": "main", "templates": [entry]}}
+    kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow"}  # a custom resource is refused without
+    body = {**kind, "metadata": {"name": "sweep-1"}, "spec": {"suspend": True, "entrypoint": "main", "templates": [entry]}}
     made = cluster.api.create(cluster.path("workflows", prefix="/apis/argoproj.io/v1alpha1"), body)
-    return str(made.body["metadata"]["uid"]) if made.ok else OTHER_UID
+    assert made.ok, made.words
+    return str(made.body["metadata"]["uid"])
 
 
 def test_decisions_are_found_by_run_and_shard_and_keeping_them_again_is_no_error(cluster: ApiUnderTest) -> None:
