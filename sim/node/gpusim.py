@@ -17,6 +17,7 @@ from sim.node.state import (
     GPU_NUMBERS,
     NO_ACTIVITY,
     NOT_LOST,
+    PROCESSES_REFUSED,
     RESET_REQUIRED,
     Fault,
     State,
@@ -89,6 +90,11 @@ def _no_metrics(state: State, options: argparse.Namespace) -> State:
     return state.with_gpu(uuid, faults=(*state.gpu(uuid).faults, *NO_ACTIVITY))
 
 
+def _no_permission(state: State, options: argparse.Namespace) -> State:
+    uuid = _chosen(state, options.gpu)
+    return state.with_gpu(uuid, faults=(*state.gpu(uuid).faults, *PROCESSES_REFUSED))
+
+
 def _lose(state: State, options: argparse.Namespace) -> State:
     return state.with_gpu(_chosen(state, options.gpu), lost=LOSSES[options.how])
 
@@ -111,6 +117,7 @@ CHANGES: Final[Mapping[str, Callable[[State, argparse.Namespace], State]]] = {
     "set": _set,
     "fault": _fault,
     "no-metrics": _no_metrics,
+    "no-permission": _no_permission,
     "lose": _lose,
     "clear": _clear,
 }
@@ -132,10 +139,11 @@ def parser() -> argparse.ArgumentParser:
     fault.add_argument("--delay-ms", type=int)
     fault.add_argument("--times", type=int, help="so often in each process; without it: always")
     metrics = orders.add_parser("no-metrics", help="activity is not supported any more")
+    permission = orders.add_parser("no-permission", help="the process lists are refused from now on (error 4)")
     lose = orders.add_parser("lose", help="the GPU is lost, needs a reset, or is back")
     lose.add_argument("how", choices=tuple(LOSSES), nargs="?", default="lost")
     orders.add_parser("clear", help="back to ordinary GPUs without faults; locks stay as they are")
-    for order in (change, fault, metrics, lose):
+    for order in (change, fault, metrics, permission, lose):
         order.add_argument("--gpu", help="UUID or index; without it: the first (a fault: all)")
     return made
 

@@ -159,6 +159,11 @@ NO_ACTIVITY: Final = not_supported(
 )
 """A GPU whose activity nobody can tell (MIG on older drivers, missing metrics)."""
 
+PROCESSES_REFUSED: Final = tuple(
+    Fault(function=f"nvmlDeviceGet{kind}RunningProcesses*", error=4) for kind in ("Compute", "Graphics", "MPSCompute")
+)
+"""A reader without the right to see who is on the GPU: error 4, NoPermission."""
+
 
 def ordinary_node(gpus: int) -> State:
     """A node with so many free GPUs, UUIDs and bus addresses counted up."""

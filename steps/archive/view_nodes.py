@@ -107,7 +107,7 @@ def holder_row(holder: TracedHolder) -> HolderRow:
         pid=holder.pid,
         state=holder.state,
         memory=show(holder.gpu_memory_bytes, say_bytes),
-        known_to_nvml="yes" if holder.known_to_nvml else "no",
+        known_to_nvml={True: "yes", False: "no", None: "unknown"}[holder.known_to_nvml],
         qos=holder.qos.value,
         pod=holder.pod or holder.pod_uid or holder.attribution.value,
         namespace=holder.namespace or "–",

@@ -14,7 +14,7 @@ from steps.collect.combine import combine_gpus, combine_processes, combine_socke
 from steps.collect.relevance import containers_in, keep_relevant, pods_in
 from steps.contracts.document import Sample, Stamp
 from steps.contracts.errors import BadInput
-from steps.contracts.node_facts import Allocation, GpuFacts, NodeFacts, Scan, Visibility, VisibilityLevel
+from steps.contracts.node_facts import Allocation, GpuFacts, NodeFacts, Scan, VisibilityLevel
 from steps.contracts.ports import GpuReading, Outside, ProcessScan
 
 
@@ -61,7 +61,7 @@ def glance(outside: Outside, scan: Scan = Scan.FULL) -> Look:
     nodes = reader.devices(listed)
     known_nodes = nodes.known()
     found = reader.scan(() if known_nodes is None else known_nodes, _pids(listed), scan, walk)
-    return Look(at, reading, _with_gaps(found, nodes, listed))
+    return Look(at, reading, _with_gaps(found, reading.refused, nodes, listed))
 
 
 def _pids(gpus: Sequence[GpuFacts]) -> tuple[int, ...]:
@@ -69,19 +69,27 @@ def _pids(gpus: Sequence[GpuFacts]) -> tuple[int, ...]:
     return tuple(sorted({process.pid for listed in lists for process in listed}))
 
 
-def _with_gaps(found: ProcessScan, nodes: Sample[Any], gpus: Sequence[GpuFacts]) -> ProcessScan:
-    """The scan, its visibility lowered where a GPU's device number is not known: its holders could not be recognised."""
+def _with_gaps(found: ProcessScan, refused: Sequence[str], nodes: Sample[Any], gpus: Sequence[GpuFacts]) -> ProcessScan:
+    """The scan, its visibility lowered by what hides holders: a GPU whose device number is not known, and whatever NVML refused."""
+    gaps = [] if not refused else [f"NVML refused, for lack of permission (error 4): {', '.join(refused)}"]
+    unseen = _unrecognised(nodes, gpus)
+    gaps += [] if unseen is None else [unseen]
+    if not gaps:
+        return found
+    seen = found.visibility
+    lowered = VisibilityLevel.PARTIAL if seen.level is VisibilityLevel.FULL else seen.level
+    return msgspec.structs.replace(found, visibility=msgspec.structs.replace(seen, level=lowered, reasons=(*seen.reasons, *gaps)))
+
+
+def _unrecognised(nodes: Sample[Any], gpus: Sequence[GpuFacts]) -> str | None:
+    """Which GPUs' holders could not be recognised, and why; None: of none."""
     known = nodes.known()
     recognised = set() if known is None else {node.gpu_uuid for node in known}
     unseen = [gpu.uuid for gpu in gpus if gpu.parent_uuid is None and gpu.uuid not in recognised]
     if not unseen:
-        return found
+        return None
     why = nodes.reason if nodes.reason is not None else "they have no device node"
-    reason = f"holders of {', '.join(unseen)} cannot be recognised: {why}"
-    seen = found.visibility
-    lowered = VisibilityLevel.PARTIAL if seen.level is VisibilityLevel.FULL else seen.level
-    visibility = Visibility(level=lowered, reasons=(*seen.reasons, reason), unreadable_processes=seen.unreadable_processes)
-    return ProcessScan(boot_id=found.boot_id, visibility=visibility, processes=found.processes, sockets=found.sockets)
+    return f"holders of {', '.join(unseen)} cannot be recognised: {why}"
 
 
 def _facts(node: str, looks: Sequence[Look], allocations: Sample[tuple[Allocation, ...]], scan: Scan, stamp: Stamp) -> NodeFacts:

@@ -37,11 +37,13 @@ class Clock(Protocol):
 
 
 class GpuReading(Document, frozen=True, kw_only=True):
-    """What NVML says at one moment. gpus: each with exactly one Activity."""
+    """What NVML says at one moment. gpus: each with exactly one Activity. refused: names of the readings that NVML refused for
+    lack of permission (error 4): they are errors, and the reader's sight is partial (facts 3.8)."""
 
     driver: Driver
     gpus: Sample[tuple[GpuFacts, ...]]
     pci_gpu_count: Sample[int]
+    refused: tuple[str, ...] = ()
 
 
 class GpuReader(Protocol):

@@ -62,7 +62,8 @@ class Finding(Document, frozen=True, kw_only=True):
 
 
 class TracedHolder(Document, frozen=True, kw_only=True):
-    """A process on one GPU. known_to_nvml: NVML lists it there. pod_uid None: see attribution.
+    """A process on one GPU. known_to_nvml: NVML lists it there; None: its list
+    there is not usable. pod_uid None: see attribution.
     state: letter of /proc stat. gpu_memory_bytes: NVML's figure, never a guess."""
 
     pid: int
@@ -70,7 +71,7 @@ class TracedHolder(Document, frozen=True, kw_only=True):
     state: str
     name: str
     gpu_memory_bytes: Sample[int]
-    known_to_nvml: bool
+    known_to_nvml: bool | None
     qos: Qos
     attribution: Attribution
     attribution_reason: str

@@ -86,15 +86,19 @@ def _index(facts: NodeFacts) -> PodIndex:
 def _process_row(held: Sequence[TracedHolder]) -> tuple[str, ...]:
     first = held[0]
     place = _place(first.attribution, first.pod_uid, first.pod, first.namespace, first.container)
-    listed = "yes" if all(one.known_to_nvml for one in held) else "no"
     return (
         str(first.pid),
         printable(first.state),
         _sum([one.gpu_memory_bytes for one in held]),
-        listed,
+        _listed([one.known_to_nvml for one in held]),
         first.qos.value,
         *_cells(place),
     )
+
+
+def _listed(known: Sequence[bool | None]) -> str:
+    """`no` is an accusation, so it needs a list: one that NVML refused or that cannot be right accuses nobody."""
+    return "no" if False in known else UNKNOWN if None in known else "yes"
 
 
 def _unlisted_row(process: ProcessFacts, owner: Owner) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from steps.contracts.document import Sample
+from steps.contracts.document import Sample, State
 from steps.contracts.node_facts import GpuFacts, GpuProcess, Hold, HoldVia, Layout, NodeFacts, ProcessFacts
 from steps.trace.attribution import Owner, PodIndex, attribute
 from steps.trace.system_holders import is_system_holder
@@ -117,9 +117,10 @@ def owners_of(facts: NodeFacts, pods: PodIndex) -> dict[int, Owner]:
 
 
 def _entries(gpu: GpuFacts, facts: NodeFacts) -> tuple[GpuProcess, ...] | None:
-    """NVML's entries for a GPU; a MIG parent's own list has gaps, so those of its instances count for it as well."""
+    """NVML's entries for a GPU; a MIG parent's own list has gaps, so those of its instances count for it as well. None where it
+    could not be read whether there are instances."""
     own = gpu.processes.known()
-    if own is None or layout_mismatch(gpu) is not None:
+    if own is None or layout_mismatch(gpu) is not None or gpu.mig_mode.state is State.ERROR:
         return None
     instances = [other for other in facts.gpus.known() or () if other.parent_uuid == gpu.uuid]
     if any(other.processes.known() is None for other in instances):

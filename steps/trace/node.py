@@ -111,7 +111,7 @@ def _traced(holding: Holding, judged: Judged) -> TracedHolder:
         state=process.state,
         name=process.name,
         gpu_memory_bytes=holding.memory,
-        known_to_nvml=holding.listed is not None,
+        known_to_nvml=holding.listed is not None if holding.nvml_usable else None,
         qos=owner.qos,
         attribution=owner.attribution,
         attribution_reason=owner.reason,

@@ -14,6 +14,7 @@ from sim.node.state import (
     GPU_IS_LOST,
     MIB,
     NO_ACTIVITY,
+    PROCESSES_REFUSED,
     Accounted,
     Fault,
     MigInstance,
@@ -144,6 +145,16 @@ def test_with_accounting_off_the_dead_are_not_applicable_and_not_none(node: Node
     assert (gpu.accounting_mode.known(), gpu.accounted.state) == (False, State_.NOT_APPLICABLE)
 
 
+@pytest.mark.parametrize("used", [0, 8 * GIB])
+def test_lists_that_nvml_refuses_are_told_and_never_no_processes(node: Node, read: Callable[[], GpuReading], used: int) -> None:
+    node.change(faults=PROCESSES_REFUSED, ghost_bytes=used)
+    reading = read()
+    assert (only(reading).processes.value, only(reading).processes.state) == (None, State_.ERROR)
+    assert "NVML 4" in str(only(reading).processes.reason)
+    assert reading.refused == ("list of compute processes",)
+
+
+NO_PERMISSION = 4
 CALLS = {
     "memory": "nvmlDeviceGetMemoryInfo_v2",
     "utilisation": "nvmlDeviceGetUtilizationRates",
@@ -153,14 +164,15 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("code", [1, 2, 4, 6, 9, 10, 15, 16, 18, 999])
+@pytest.mark.parametrize("code", sorted(set(range(1, 31)) - {3, 7, 13, 25} | {999}))
 @pytest.mark.parametrize("call", sorted(CALLS))
 def test_whatever_one_call_answers_its_reading_is_unknown_with_the_code_and_the_others_stand(
     node: Node, read: Callable[[], GpuReading], call: str, code: int
 ) -> None:
     """Facts 3.8, code by code. 3, 7, 13 and 25 have answers of their own, and tests of their own."""
     node.change(faults=(Fault(function=CALLS[call], error=code),))
-    gpu = only(read())
+    reading = read()
+    gpu = only(reading)
     readings: dict[str, Sample[Any]] = {
         "memory": gpu.memory.used_bytes,
         "utilisation": gpu.activity[-1].utilisation_ratio,
@@ -172,6 +184,7 @@ def test_whatever_one_call_answers_its_reading_is_unknown_with_the_code_and_the_
     lost = {15: Health.LOST, 16: Health.RESET_REQUIRED}
     assert gpu.health is lost.get(code, Health.OK)
     assert gpu.temperature_c.known() is not None
+    assert bool(reading.refused) == (code == NO_PERMISSION)
 
 
 @pytest.mark.parametrize(

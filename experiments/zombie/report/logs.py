@@ -76,7 +76,7 @@ def _trace_row(holder: TracedHolder) -> tuple[str, ...]:
         str(holder.pid),
         holder.state,
         mib(holder.gpu_memory_bytes.known()),
-        "yes" if holder.known_to_nvml else "no",
+        {True: "yes", False: "no", None: "unknown"}[holder.known_to_nvml],
         holder.qos.value,
         plain(holder.pod or holder.pod_uid or "-"),
         plain(holder.namespace or "-"),

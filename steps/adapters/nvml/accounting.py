@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from steps.adapters.nvml.bindings import Device, Fault, unknown
+from steps.adapters.nvml.bindings import Device, Fault
 from steps.contracts.document import Sample
 from steps.contracts.node_facts import AccountedProcess
 
@@ -21,17 +21,18 @@ def accounted(device: Device, mode: Sample[bool]) -> Sample[tuple[AccountedProce
     try:
         pids = device.call(lambda: nvml.nvmlDeviceGetAccountingPids(device.handle))[-MAX_ASKED:]
     except Fault as fault:
-        return unknown("accounting", fault)
+        return device.unknown("accounting", fault)
     ended = [(pid, stats) for pid in pids if (stats := _stats(device, pid)) is not None and not stats.isRunning]
     ended.sort(key=lambda one: int(one[1].startTime), reverse=True)
     return Sample.measured(tuple(_process(pid, stats) for pid, stats in ended[:MAX_KEPT]))
 
 
 def _stats(device: Device, pid: int) -> Any | None:
-    """None: it was dropped from the ring between the two calls."""
+    """None: it was dropped from the ring between the two calls, or the call failed; a refusal is kept."""
     try:
         return device.call(lambda: device.nvml.nvmlDeviceGetAccountingStats(device.handle, pid))
-    except Fault:
+    except Fault as fault:
+        device.unknown("accounting of a process", fault)
         return None
 
 

@@ -12,7 +12,6 @@ from steps.adapters.nvml.bindings import (
     Device,
     Fault,
     Handle,
-    unknown,
 )
 from steps.contracts.document import Sample, State
 from steps.contracts.node_facts import ProcessActivity
@@ -52,14 +51,14 @@ def utilisation(device: Device) -> Sample[float]:
     try:
         return ratio(device.call(lambda: device.nvml.nvmlDeviceGetUtilizationRates(device.handle)).gpu, "utilisation")
     except Fault as fault:
-        return _lacking("utilisation", fault)
+        return _lacking(device, "utilisation", fault)
 
 
-def _lacking(what: str, fault: Fault) -> Sample[float]:
+def _lacking(device: Device, what: str, fault: Fault) -> Sample[float]:
     """A counter that this model or driver does not have is not applicable: judged without it. Any other failure is a gap."""
     if fault.code in (NOT_SUPPORTED, FUNCTION_NOT_FOUND):
         return Sample.not_applicable(f"{what}: {fault}")
-    return unknown(what, fault)
+    return device.unknown(what, fault)
 
 
 def start_gpm(device: Device, parent: Handle | None, gpu_instance: int | None) -> GpmStart:
@@ -71,12 +70,12 @@ def start_gpm(device: Device, parent: Handle | None, gpu_instance: int | None) -
             return GpmStart(None, Sample.not_applicable("this model has no GPM (before Hopper)"))
         sample = device.call(nvml.nvmlGpmSampleAlloc)
     except Fault as fault:
-        return GpmStart(None, _lacking("GPM", fault))
+        return GpmStart(None, _lacking(device, "GPM", fault))
     try:
         _take(device, asked, gpu_instance, sample)
     except Fault as fault:
         _free(nvml, sample)
-        return GpmStart(None, unknown("GPM sample", fault))
+        return GpmStart(None, device.unknown("GPM sample", fault))
     return GpmStart(sample, None)
 
 
@@ -93,7 +92,7 @@ def finish_gpm(device: Device, parent: Handle | None, gpu_instance: int | None, 
         finally:
             _free(nvml, second)
     except Fault as fault:
-        failed = unknown("GPM metrics", fault)
+        failed: Sample[float] = device.unknown("GPM metrics", fault)
         return EngineActivity(failed, failed)
     finally:
         _free(nvml, start.sample)
@@ -121,13 +120,14 @@ def _compared(device: Device, first: Any, second: Any) -> EngineActivity:
     for slot, metric in enumerate((_SM_UTIL, _GRAPHICS_UTIL)):
         request.metrics[slot].metricId = metric
     answer = device.call(lambda: device.nvml.nvmlGpmMetricsGet(request))
-    return EngineActivity(_metric(answer.metrics[0], "SM activity"), _metric(answer.metrics[1], "graphics activity"))
+    sm, graphics = answer.metrics[0], answer.metrics[1]
+    return EngineActivity(_metric(device, sm, "SM activity"), _metric(device, graphics, "graphics activity"))
 
 
-def _metric(metric: Any, what: str) -> Sample[float]:
+def _metric(device: Device, metric: Any, what: str) -> Sample[float]:
     """Each metric has a return code of its own."""
     if metric.nvmlReturn != SUCCESS:
-        return unknown(what, Fault(int(metric.nvmlReturn), "this GPM metric failed"))
+        return device.unknown(what, Fault(int(metric.nvmlReturn), "this GPM metric failed"))
     return ratio(float(metric.value), what)
 
 
@@ -144,7 +144,7 @@ def process_activity(device: Device, now_us: int) -> Sample[tuple[ProcessActivit
             return Sample.measured(())
         if fault.code == NOT_FOUND:
             return Sample.absent("NVML holds no process samples of the last seconds")
-        return unknown("process utilisation", fault)
+        return device.unknown("process utilisation", fault)
     fresh = [one for one in samples if one.timeStamp > since]
     strange = next((one for one in fresh if one.smUtil > 100), None)
     if strange is not None:

@@ -6,7 +6,7 @@ The distribution named `pynvml` is something else and warns on import (facts 3.1
 # ruff: noqa: N802, N815
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
 from steps.contracts.document import Sample
@@ -107,19 +107,28 @@ def call(nvml: Bindings, ask: Callable[[], T]) -> T:
 
 @dataclass
 class Device:
-    """One handle being asked. What its calls say about the device's health is kept: the first bad word stands."""
+    """One handle being asked. What its calls say about the device's health is kept: the first bad word stands.
+
+    refused: names of readings that NVML refused for lack of permission, of all devices that share the list."""
 
     nvml: Bindings
     handle: Handle
     health: Health = Health.OK
     health_reason: str | None = None
+    refused: list[str] = field(default_factory=list)
 
     def ask(self, what: str, ask: Callable[[], T]) -> Sample[T]:
         """One reading: absent where the model or driver has none, error where the call failed."""
         try:
             return Sample.measured(self.call(ask))
         except Fault as fault:
-            return unknown(what, fault)
+            return self.unknown(what, fault)
+
+    def unknown(self, what: str, fault: Fault) -> Sample[Any]:
+        """The reading that a failed call leaves. A refusal is kept besides: then the reader's sight is partial (facts 3.8)."""
+        if fault.code == NO_PERMISSION:
+            self.refused.append(what)
+        return unknown(what, fault)
 
     def call(self, ask: Callable[[], T]) -> T:
         """One answer. Raises Fault, after noting a lost device."""
@@ -132,6 +141,6 @@ class Device:
 
 
 def unknown(what: str, fault: Fault) -> Sample[Any]:
-    """The reading that a failed call leaves."""
+    """The reading that a failed call leaves: absent where model or driver have no such thing, else an error."""
     reason = f"{what}: {fault}"
     return Sample.absent(reason) if fault.code in _ABSENT else Sample.error(reason)

@@ -14,7 +14,6 @@ from steps.adapters.nvml.bindings import (
     Device,
     Fault,
     Handle,
-    unknown,
 )
 from steps.adapters.nvml.processes import read_processes
 from steps.contracts.document import Sample
@@ -148,12 +147,12 @@ def read_memory(device: Device) -> GpuMemory:
         return _memory(MemoryAccounting.V2, info, Sample.measured(int(info.reserved)))
     except Fault as fault:
         if fault.code not in _OLD_MEMORY_CALL:
-            return _no_memory(MemoryAccounting.V2, fault)
+            return _no_memory(device, MemoryAccounting.V2, fault)
     try:
         info = device.call(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
         return _memory(MemoryAccounting.V1, info, Sample.absent("v1 accounting does not tell it apart from used"))
     except Fault as fault:
-        return _no_memory(MemoryAccounting.V1, fault)
+        return _no_memory(device, MemoryAccounting.V1, fault)
 
 
 def _memory(accounting: MemoryAccounting, info: Any, reserved: Sample[int]) -> GpuMemory:
@@ -166,8 +165,8 @@ def _memory(accounting: MemoryAccounting, info: Any, reserved: Sample[int]) -> G
     )
 
 
-def _no_memory(accounting: MemoryAccounting, fault: Fault) -> GpuMemory:
-    gap: Sample[int] = unknown("memory", fault)
+def _no_memory(device: Device, accounting: MemoryAccounting, fault: Fault) -> GpuMemory:
+    gap: Sample[int] = device.unknown("memory", fault)
     return GpuMemory(accounting=accounting, total_bytes=gap, used_bytes=gap, free_bytes=gap, reserved_bytes=gap)
 
 

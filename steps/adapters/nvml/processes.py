@@ -10,7 +10,6 @@ from steps.adapters.nvml.bindings import (
     Device,
     Fault,
     Handle,
-    unknown,
 )
 from steps.contracts.document import Sample
 from steps.contracts.node_facts import GpuProcess, Layout, ProcessKind
@@ -46,7 +45,7 @@ def read_processes(device: Device, *, total_bytes: int | None, pid_max: int) -> 
             answered.add(kind)
         except Fault as fault:
             if kind is ProcessKind.COMPUTE or fault.code not in _NO_SUCH_LIST:
-                failed = unknown(f"list of {kind.value} processes", fault)
+                failed = device.unknown(f"list of {kind.value} processes", fault)
                 return ProcessLists(failed, Layout.PLAUSIBLE, failed)
     wrong = implausible(entries, total_bytes=total_bytes, pid_max=pid_max)
     if wrong is not None:

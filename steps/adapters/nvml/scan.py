@@ -8,6 +8,7 @@ from steps.adapters.nvml.activity import GPM_SPAN_S, finish_gpm, start_gpm
 from steps.adapters.nvml.bindings import (
     DRIVER_NOT_LOADED,
     LIBRARY_NOT_FOUND,
+    NO_PERMISSION,
     NOT_FOUND,
     VERSION_MISMATCH,
     Bindings,
@@ -36,17 +37,21 @@ def read_nvml(nvml: Bindings, clock: Clock, *, pid_max: int, pci_gpu_count: Samp
     try:
         call(nvml, nvml.nvmlInit)
     except Fault as fault:
-        return failed_reading(f"{fault}; {_WHAT_TO_DO[fault.code]}" if fault.code in _WHAT_TO_DO else str(fault), pci_gpu_count)
+        words = f"{fault}; {_WHAT_TO_DO[fault.code]}" if fault.code in _WHAT_TO_DO else str(fault)
+        return failed_reading(words, pci_gpu_count, ("everything",) if fault.code == NO_PERMISSION else ())
+    library = Device(nvml, None)
     try:
-        return GpuReading(driver=_driver(nvml), gpus=_gpus(nvml, clock, pid_max), pci_gpu_count=pci_gpu_count)
+        driver, gpus = _driver(library), _gpus(library, clock, pid_max)
     finally:
         _shut_down(nvml)
+    return GpuReading(driver=driver, gpus=gpus, pci_gpu_count=pci_gpu_count, refused=tuple(dict.fromkeys(library.refused)))
 
 
-def failed_reading(reason: str, pci_gpu_count: Sample[int]) -> GpuReading:
+def failed_reading(reason: str, pci_gpu_count: Sample[int], refused: tuple[str, ...] = ()) -> GpuReading:
     """What is left when NVML could not be asked. reason: a sentence."""
     gap: Sample[Any] = Sample.error(reason, source="NVML")
-    return GpuReading(driver=Driver(driver_version=gap, nvml_version=gap, cuda_version=gap), gpus=gap, pci_gpu_count=pci_gpu_count)
+    driver = Driver(driver_version=gap, nvml_version=gap, cuda_version=gap)
+    return GpuReading(driver=driver, gpus=gap, pci_gpu_count=pci_gpu_count, refused=refused)
 
 
 def _shut_down(nvml: Bindings) -> None:
@@ -56,8 +61,8 @@ def _shut_down(nvml: Bindings) -> None:
         return  # what was read stands; the process that holds the library ends next
 
 
-def _driver(nvml: Bindings) -> Driver:
-    library = Device(nvml, None)
+def _driver(library: Device) -> Driver:
+    nvml = library.nvml
     return Driver(
         driver_version=library.ask("driver version", nvml.nvmlSystemGetDriverVersion),
         nvml_version=library.ask("NVML version", nvml.nvmlSystemGetNVMLVersion),
@@ -69,15 +74,15 @@ def _cuda(number: int) -> str:
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
-def _gpus(nvml: Bindings, clock: Clock, pid_max: int) -> Sample[tuple[GpuFacts, ...]]:
+def _gpus(library: Device, clock: Clock, pid_max: int) -> Sample[tuple[GpuFacts, ...]]:
     """All first GPM samples, then a short wait, then the rest: the wait is paid once, not once a GPU."""
-    try:
-        count = call(nvml, nvml.nvmlDeviceGetCount)
-    except Fault as fault:
-        return Sample.error(f"count of devices: {fault}", source="NVML")
+    counted = library.ask("count of devices", library.nvml.nvmlDeviceGetCount)
+    count = counted.known()
+    if count is None:
+        return Sample.error(counted.reason or counted.state.value, source="NVML")
     if count > MAX_DEVICES:
         return Sample.error(f"NVML counts {count} devices; more than {MAX_DEVICES} cannot be", source="NVML")
-    found = [one for index in range(count) for one in _open(nvml, index, clock.now())]
+    found = [one for index in range(count) for one in _open(library, index, clock.now())]
     if any(isinstance(one, Found) and one.gpm.failed is None for one in found):
         clock.sleep(GPM_SPAN_S)
     return Sample.measured(tuple(one if isinstance(one, GpuFacts) else _finish(one, clock.now(), pid_max) for one in found), "NVML")
@@ -88,12 +93,14 @@ def _finish(found: Found, now: datetime, pid_max: int) -> GpuFacts:
     return gpu_facts(found, engines, taken_at=now, pid_max=pid_max)
 
 
-def _open(nvml: Bindings, index: int, now: datetime) -> list[Found | GpuFacts]:
+def _open(library: Device, index: int, now: datetime) -> list[Found | GpuFacts]:
     """A GPU and its MIG instances; finished facts for what could not be opened."""
+    nvml = library.nvml
     try:
-        device = Device(nvml, call(nvml, partial(nvml.nvmlDeviceGetHandleByIndex, index)))
+        device = Device(nvml, library.call(partial(nvml.nvmlDeviceGetHandleByIndex, index)), refused=library.refused)
         uuid = device.call(lambda: nvml.nvmlDeviceGetUUID(device.handle))
     except Fault as fault:
+        library.unknown(f"GPU {index}", fault)
         return [unreachable(f"unknown-{index}", index, fault, taken_at=now)]
     mig = device.ask("MIG mode", lambda: nvml.nvmlDeviceGetMigMode(device.handle)[0] == 1)
     gpu = Found(device=device, uuid=uuid, index=index, gpm=start_gpm(device, None, None), mig_mode=mig)
@@ -105,6 +112,7 @@ def _instances(gpu: Found, now: datetime) -> list[Found | GpuFacts]:
     try:
         slots = gpu.device.call(lambda: nvml.nvmlDeviceGetMaxMigDeviceCount(parent))
     except Fault as fault:
+        gpu.device.unknown("MIG instances", fault)
         return [unreachable(f"unknown-mig-of-{gpu.uuid}", 0, fault, taken_at=now, parent_uuid=gpu.uuid)]
     opened = (_instance(gpu, slot, now) for slot in range(min(slots, MAX_DEVICES)))
     return [one for one in opened if one is not None]
@@ -115,12 +123,13 @@ def _instance(gpu: Found, slot: int, now: datetime) -> Found | GpuFacts | None:
     nvml, parent = gpu.device.nvml, gpu.device.handle
     try:
         handle = gpu.device.call(lambda: nvml.nvmlDeviceGetMigDeviceHandleByIndex(parent, slot))
-        device = Device(nvml, handle)
+        device = Device(nvml, handle, refused=gpu.device.refused)
         uuid = device.call(lambda: nvml.nvmlDeviceGetUUID(handle))
         instance = device.call(lambda: nvml.nvmlDeviceGetGpuInstanceId(handle))
     except Fault as fault:
         if fault.code == NOT_FOUND:
             return None
+        gpu.device.unknown(f"MIG instance {slot}", fault)
         return unreachable(f"unknown-mig-{slot}-of-{gpu.uuid}", slot, fault, taken_at=now, parent_uuid=gpu.uuid)
     return Found(
         device=device,
