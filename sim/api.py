@@ -31,38 +31,45 @@ class StateFileApi:
         self._store = StateFile(path)
 
     def get(self, path: str) -> Answer:
-        return self._answer("get", path, _get)
+        return self._shown("get", path, _get)
 
     def list(self, path: str, *, field_selector: str = "", label_selector: str = "") -> Answer:
-        return self._answer("list", path, lambda world, target: _list(world, target, field_selector, label_selector))
+        return self._shown("list", path, lambda world, target: _list(world, target, field_selector, label_selector))
 
     def create(self, path: str, body: Mapping[str, Any]) -> Answer:
-        return self._answer("create", path, lambda world, target: _create(world, target, body))
+        return self._changed("create", path, lambda world, target: _create(world, target, body))
 
     def patch(self, path: str, body: Mapping[str, Any]) -> Answer:
-        return self._answer("patch", path, lambda world, target: _patch(world, target, body))
+        return self._changed("patch", path, lambda world, target: _patch(world, target, body))
 
     def delete(self, path: str, *, uid: str | None = None, grace_s: int | None = None) -> Answer:
-        return self._answer("delete", path, lambda world, target: _delete(world, target, uid, grace_s))
+        return self._changed("delete", path, lambda world, target: _delete(world, target, uid, grace_s))
 
     def text(self, path: str, *, limit_bytes: int) -> tuple[int, str]:
         """Logs of a pod; the end of them where they are longer than the limit."""
         bare = path.split("?", 1)[0]
-        with self._store.open() as world:
-            target = target_of(bare)
-            if refusal := _refusal(world, "get", bare):
-                return refusal.status, refusal.words
-            if target is None or target.subresource != "log" or target.object_path not in world.objects:
-                return 404, f"{bare} not found"
-            log = world.logs.get(f"{target.namespace}/{target.name}", "")
-            return 200, log.encode()[-limit_bytes:].decode(errors="ignore")
+        world, target = self._store.read(), target_of(bare)
+        if refusal := _refusal(world, "get", bare):
+            return refusal.status, refusal.words
+        if target is None or target.subresource != "log" or target.object_path not in world.objects:
+            return 404, f"{bare} not found"
+        log = world.logs.get(f"{target.namespace}/{target.name}", "")
+        return 200, log.encode()[-limit_bytes:].decode(errors="ignore")
 
-    def _answer(self, verb: str, path: str, handle: Callable[[World, Target], Answer]) -> Answer:
+    def _shown(self, verb: str, path: str, handle: Callable[[World, Target], Answer]) -> Answer:
+        """What a handler that only looks says; it answers with copies."""
+        return _answer(self._store.read(), verb, path, handle)
+
+    def _changed(self, verb: str, path: str, handle: Callable[[World, Target], Answer]) -> Answer:
         with self._store.open() as world:
-            target = target_of(path)
-            return _refusal(world, verb, path) or (
-                handle(world, target) if target else _no(404, "the server could not find the requested resource")
-            )
+            return _answer(world, verb, path, handle)
+
+
+def _answer(world: World, verb: str, path: str, handle: Callable[[World, Target], Answer]) -> Answer:
+    target = target_of(path)
+    return _refusal(world, verb, path) or (
+        handle(world, target) if target else _no(404, "the server could not find the requested resource")
+    )
 
 
 def _refusal(world: World, verb: str, path: str) -> Answer | None:

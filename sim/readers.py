@@ -1,5 +1,6 @@
 """The node's readers over the state file: GPUs, processes with their connections, and the kubelet's allocations."""
 
+import shlex
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
@@ -9,6 +10,7 @@ from sim.world.paths import POD
 from sim.world.pods import GPU_RESOURCE, container_id
 from sim.world.state import Json, SimGpu, SimNode, SimProcess, World
 from sim.world.store import StateFile
+from steps.adapters.redact import redact_command
 from steps.contracts.document import Sample
 from steps.contracts.errors import BadInput, SourceUnavailable
 from steps.contracts.node_facts import (
@@ -47,13 +49,13 @@ class SimulatedNode:
         self._store, self._node = StateFile(path), node
 
     def look(self) -> tuple[World, SimNode]:
-        with self._store.open() as world:
-            node = world.nodes.get(self._node)
-            if node is None:
-                raise BadInput(f"the simulated cluster has no node {self._node}; it has {', '.join(sorted(world.nodes))}")
-            if node.silent:
-                raise SourceUnavailable(f"node {self._node} does not answer (simulated); look at its kubelet")
-            return world, node
+        world = self._store.read()
+        node = world.nodes.get(self._node)
+        if node is None:
+            raise BadInput(f"the simulated cluster has no node {self._node}; it has {', '.join(sorted(world.nodes))}")
+        if node.silent:
+            raise SourceUnavailable(f"node {self._node} does not answer (simulated); look at its kubelet")
+        return world, node
 
 
 class SimulatedGpus(SimulatedNode):
@@ -75,7 +77,7 @@ class SimulatedGpus(SimulatedNode):
 
 
 class SimulatedProcesses(SimulatedNode):
-    """/proc as a reader with every right sees it."""
+    """/proc as a reader with every right sees it; command lines lose their secrets as they do there."""
 
     def devices(self, gpus: Sequence[GpuFacts]) -> Sample[tuple[DeviceNode, ...]]:
         self.look()
@@ -215,7 +217,7 @@ def _process_facts(process: SimProcess, device: str | None) -> ProcessFacts:
         state=process.state,
         name=process.name,
         executable=Sample.measured(process.executable),
-        command=Sample.measured(process.command),
+        command=Sample.measured(redact_command(shlex.split(process.command))),
         threads=8,
         cgroup=Sample.measured(lines or ("0::/system.slice/host.service",)),
         holds=holds,

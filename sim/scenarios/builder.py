@@ -42,7 +42,14 @@ class WorldBuilder:
         return made
 
     def session(self, namespace: str, name: str, product: str, behaviour: Behaviour, *, gpus: int = 1, grace_s: int = 30) -> None:
-        """A Deployment of one replica on nodes with this product, whose pods behave as described."""
+        """A Deployment as `deployment` makes it, and at once its pod, on a node or waiting for one."""
+        self.deployment(namespace, name, product, behaviour, gpus=gpus, grace_s=grace_s)
+        settle(self.world)
+
+    def deployment(
+        self, namespace: str, name: str, product: str, behaviour: Behaviour, *, gpus: int = 1, grace_s: int = 30
+    ) -> None:
+        """A Deployment of one replica on nodes with this product, whose pods behave as described; they come with the next wait."""
         self.world.behaviours[f"{namespace}/{name}"] = behaviour
         container: dict[str, Any] = {
             "name": "session",
@@ -62,7 +69,6 @@ class WorldBuilder:
             "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template},
         }
         add(self.world, DEPLOYMENT, namespace, body)
-        settle(self.world)
 
     def delete_session(self, namespace: str, name: str) -> None:
         """Delete the Deployment and wait until its pods are gone from the API."""

@@ -1,26 +1,26 @@
-"""What the cluster's controllers do: Deployment -> ReplicaSet -> pods, garbage, and the scheduler."""
+"""What the cluster's controllers do: Deployment -> ReplicaSet -> pods, and garbage."""
 
 import copy
 import hashlib
-from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
-from sim.world.objects import add, change, of_kind, owned_by, remove
-from sim.world.paths import DEPLOYMENT, NODE, POD, REPLICA_SET
-from sim.world.pods import GPU_RESOURCE, begin_deletion, bind, gpus_wanted, make
-from sim.world.state import Json, SimGpu, SimNode, World, stamp_text
+from sim.world.objects import Owned, add, by_owner, change, of_kind, owned_by, remove
+from sim.world.paths import DEPLOYMENT, REPLICA_SET
+from sim.world.pods import begin_deletion, make
+from sim.world.scheduler import schedule
+from sim.world.state import Json, World
 
 
 def reconcile(world: World) -> None:
-    """One pass of every controller."""
+    """One pass of every controller. Each reads what the pass before it left, once: a pass is linear in the objects."""
+    owned = by_owner(world)
     for path, item in of_kind(world, DEPLOYMENT):
-        _deployment(world, path, item)
+        _deployment(world, path, item, owned)
+    owned = by_owner(world)
     for path, item in of_kind(world, REPLICA_SET):
-        _replica_set(world, path, item)
-    for path, _ in sorted(of_kind(world, POD), key=lambda found: (found[1]["metadata"]["creationTimestamp"], found[0])):
-        _schedule(world, path)
+        _replica_set(world, path, item, owned)
+    schedule(world)
 
 
 def collect_garbage(world: World, owner_uid: str) -> None:
@@ -33,18 +33,19 @@ def collect_garbage(world: World, owner_uid: str) -> None:
             collect_garbage(world, item["metadata"]["uid"])
 
 
-def _deployment(world: World, path: str, item: Json) -> None:
+def _deployment(world: World, path: str, item: Json, owned: Owned) -> None:
     """One ReplicaSet for each pod template; those of older templates go to zero."""
     mark = hashlib.sha256(msgspec.json.encode(item["spec"]["template"], order="sorted")).hexdigest()[:10]
-    sets = [(p, found) for p, found in owned_by(world, item["metadata"]["uid"]) if found["kind"] == "ReplicaSet"]
+    sets = [(p, found) for p, found in owned.get(item["metadata"]["uid"], ()) if found["kind"] == "ReplicaSet"]
     if not any(found["metadata"]["labels"]["pod-template-hash"] == mark for _, found in sets):
         _new_replica_set(world, item, mark)
     for set_path, found in sets:
         wanted = item["spec"].get("replicas", 1) if found["metadata"]["labels"]["pod-template-hash"] == mark else 0
-        changed = copy.deepcopy(found)
-        changed["spec"]["replicas"] = wanted
-        change(world, set_path, changed)
-    pods = [pod for set_path, found in sets for _, pod in owned_by(world, found["metadata"]["uid"])]
+        if found["spec"]["replicas"] != wanted:
+            changed = copy.deepcopy(found)
+            changed["spec"]["replicas"] = wanted
+            change(world, set_path, changed)
+    pods = [pod for _, found in sets for _, pod in owned.get(found["metadata"]["uid"], ())]
     _status(world, path, [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]])
 
 
@@ -73,10 +74,10 @@ def _new_replica_set(world: World, item: Json, mark: str) -> None:
     add(world, REPLICA_SET, metadata["namespace"], body)
 
 
-def _replica_set(world: World, path: str, item: Json) -> None:
+def _replica_set(world: World, path: str, item: Json, owned: Owned) -> None:
     live = [
         (pod_path, pod)
-        for pod_path, pod in owned_by(world, item["metadata"]["uid"])
+        for pod_path, pod in owned.get(item["metadata"]["uid"], ())
         if pod["kind"] == "Pod" and "deletionTimestamp" not in pod["metadata"]
     ]
     surplus = len(live) - item["spec"].get("replicas", 1)
@@ -89,57 +90,11 @@ def _replica_set(world: World, path: str, item: Json) -> None:
 
 def _status(world: World, path: str, pods: list[Json]) -> None:
     """Counts as the API writes them: zero is left out."""
-    changed = copy.deepcopy(world.objects[path])
+    item = world.objects[path]
     ready = sum(pod["status"]["phase"] == "Running" for pod in pods)
     counts = {"replicas": len(pods), "readyReplicas": ready}
-    changed["status"] = {key: count for key, count in counts.items() if count}
-    changed["status"]["observedGeneration"] = changed["metadata"]["generation"]
-    change(world, path, changed)
-
-
-def _schedule(world: World, path: str) -> None:
-    """Bind the pod to the first node that fits, or say on the pod why there is none, in the scheduler's words."""
-    pod = world.objects[path]
-    if pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]:
-        return
-    reasons: list[str] = []
-    wanted = gpus_wanted(pod["spec"])
-    for _, node in of_kind(world, NODE):
-        here = world.nodes.get(node["metadata"]["name"])
-        problem = "node(s) had untolerated taint {node.kubernetes.io/unreachable: }" if here is None or here.silent else None
-        problem = problem or _mismatch(node, pod["spec"])
-        free = _free_devices(world, here) if here is not None else []
-        if problem is None and here is not None and len(free) >= wanted:
-            bind(world, path, here, free[:wanted])
-            return
-        reasons.append(problem or f"Insufficient {GPU_RESOURCE}")
-    _mark_unschedulable(world, path, reasons)
-
-
-def _mismatch(node: Json, spec: Mapping[str, Any]) -> str | None:
-    if node.get("spec", {}).get("unschedulable"):
-        return "node(s) were unschedulable"
-    labels = node["metadata"].get("labels", {})
-    if any(labels.get(key) != value for key, value in spec.get("nodeSelector", {}).items()):
-        return "node(s) didn't match Pod's node affinity/selector"
-    return None
-
-
-def _free_devices(world: World, node: SimNode) -> list[SimGpu]:
-    """What the scheduler believes to be free: the device is allocated to no pod that exists. Memory plays no part."""
-    bound = {item["metadata"]["uid"] for _, item in of_kind(world, POD) if item["spec"].get("nodeName") == node.name}
-    taken = {entry.device_id for entry in node.allocations if entry.pod_uid in bound}
-    return [gpu for gpu in node.gpus if gpu.uuid not in taken and not gpu.lost]
-
-
-def _mark_unschedulable(world: World, path: str, reasons: list[str]) -> None:
-    counted = ", ".join(f"{reasons.count(reason)} {reason}" for reason in sorted(set(reasons)))
-    message = f"0/{len(reasons)} nodes are available: {counted}." if reasons else "no nodes available to schedule pods"
-    changed = copy.deepcopy(world.objects[path])
-    conditions = changed["status"].get("conditions", [])
-    if conditions and conditions[0].get("message") == message:
-        return
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-    since = conditions[0]["lastTransitionTime"] if conditions else stamp_text(world.now)
-    changed["status"]["conditions"] = [condition | {"lastTransitionTime": since}]
-    change(world, path, changed)
+    status = {key: count for key, count in counts.items() if count} | {"observedGeneration": item["metadata"]["generation"]}
+    if item.get("status") != status:
+        changed = copy.deepcopy(item)
+        changed["status"] = status
+        change(world, path, changed)

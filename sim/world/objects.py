@@ -2,11 +2,15 @@
 
 import copy
 import uuid
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sim.world.paths import Kind
 from sim.world.state import Json, World, stamp_text
+
+Owned = Mapping[str, Sequence[tuple[str, Json]]]
+"""(path, object) of what an owner owns, by the owner's uid."""
 
 SEED: Final = uuid.UUID("6f1d3c1e-52b4-4f5a-9c7e-0d9a4b8f2a10")
 
@@ -62,13 +66,18 @@ def remove(world: World, path: str) -> Json:
     return gone
 
 
-def owned_by(world: World, uid: str) -> list[tuple[str, Json]]:
-    """(path, object) of what names this uid as an owner."""
-    found = []
+def by_owner(world: World) -> Owned:
+    """What each owner owns, by path; a snapshot."""
+    found: defaultdict[str, list[tuple[str, Json]]] = defaultdict(list)
     for path, item in sorted(world.objects.items()):
-        if any(ref.get("uid") == uid for ref in item["metadata"].get("ownerReferences", ())):
-            found.append((path, item))
+        for uid in {ref.get("uid") for ref in item["metadata"].get("ownerReferences", ())}:
+            found[uid].append((path, item))
     return found
+
+
+def owned_by(world: World, uid: str) -> Sequence[tuple[str, Json]]:
+    """(path, object) of what names this uid as an owner, by path."""
+    return by_owner(world).get(uid, ())
 
 
 def merged(base: Any, patch: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import copy
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -83,14 +83,16 @@ def admitted(body: Mapping[str, Any]) -> Json:
     return item
 
 
-def bind(world: World, path: str, node: SimNode, devices: list[SimGpu]) -> None:
-    """Give the pod to a node and the devices to its first container; the kubelet drops entries of pods that are gone."""
+def bind(world: World, path: str, node: SimNode, devices: list[SimGpu], alive: Container[str]) -> None:
+    """Give the pod to a node and the devices to its first container; the kubelet drops entries of pods that are gone.
+
+    alive: uids of all pods that exist.
+    """
     item = copy.deepcopy(world.objects[path])
     item["spec"]["nodeName"] = node.name
     item["status"]["conditions"] = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp_text(world.now)}]
     uid = item["metadata"]["uid"]
     if devices:
-        alive = {other["metadata"]["uid"] for other in world.objects.values() if other["kind"] == "Pod"}
         kept = [entry for entry in node.allocations if entry.pod_uid in alive]
         container = item["spec"]["containers"][0]["name"]
         node.allocations = kept + [SimAllocation(device_id=gpu.uuid, pod_uid=uid, container=container) for gpu in devices]

@@ -34,7 +34,10 @@ class SimGpu(Part):
 
 
 class SimProcess(Part):
-    """A process with a context on one GPU. pod_uid None: a process of the host. sm_ratio: 0 to 1, now."""
+    """A process with a context on one GPU. pod_uid None: a process of the host. sm_ratio: 0 to 1, now.
+
+    command: as somebody typed it into a shell; whoever reads the process sees it without its secrets.
+    """
 
     pid: int
     start_time_ticks: int

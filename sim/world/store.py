@@ -1,7 +1,11 @@
-"""The state file: one lock, read, change, replace. Several processes use it at once; a kill leaves the old or the new one."""
+"""The state file: one lock, read, change, replace. Several processes use it at once; a kill leaves the old or the new one.
+
+A version of it is never written to, only replaced: so who only looks needs no lock, and decodes each version once.
+"""
 
 import fcntl
 import os
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +23,7 @@ class StateFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = path.with_name(path.name + ".lock")
+        self._seen: _Version | None = None
 
     def create(self, world: World) -> None:
         """Write a fresh world, over whatever was there."""
@@ -27,23 +32,29 @@ class StateFile:
             settle(world)
             self._replace(msgspec.json.encode(world))
 
+    def read(self) -> World:
+        """The world as it is now, for looking only: a change to it is lost, or seen by the next look."""
+        with self._readable():
+            if self._seen is None or not self._seen.is_at(self._path):
+                self._seen = _Version(self._path)
+        return self._seen.world
+
     @contextmanager
     def open(self) -> Iterator[World]:
-        """The world for one look or one change. A change is settled and written back; what is on disk is settled already."""
+        """The world for one change, which is settled and written back; what is on disk is settled already."""
         with self._locked():
-            before = self._read()
-            try:
-                world = msgspec.json.decode(before, type=World)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise BadInput(f"{self._path} is no simulated world: {error}; make it again with `gpu-reclaim demo`") from error
+            with self._readable():
+                before = self._path.read_bytes()
+            world = _decoded(before, self._path)
             yield world
             if msgspec.json.encode(world) != before:
                 settle(world)
                 self._replace(msgspec.json.encode(world))
 
-    def _read(self) -> bytes:
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
         try:
-            return self._path.read_bytes()
+            yield
         except OSError as error:
             raise BadInput(f"{self._path} cannot be read: {error.strerror}; give the state file of a simulated cluster") from error
 
@@ -64,3 +75,24 @@ class StateFile:
             yield
         finally:
             os.close(handle)
+
+
+class _Version:
+    """One version of the file, decoded. Its handle stays open, so that no later version can get its inode. Raises OSError."""
+
+    def __init__(self, path: Path) -> None:
+        handle = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, handle)
+        self._stat = os.fstat(handle)
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            self.world = _decoded(file.read(), path)
+
+    def is_at(self, path: Path) -> bool:
+        return os.path.samestat(self._stat, path.stat())
+
+
+def _decoded(content: bytes, path: Path) -> World:
+    try:
+        return msgspec.json.decode(content, type=World)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} is no simulated world: {error}; make it again with `gpu-reclaim demo`") from error

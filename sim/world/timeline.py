@@ -8,7 +8,7 @@ from sim.world.controllers import reconcile
 from sim.world.objects import remove
 from sim.world.state import Due, World
 
-MAX_EVENTS: Final = 100_000
+MAX_MOMENTS: Final = 100_000
 
 
 def settle(world: World) -> None:
@@ -17,20 +17,22 @@ def settle(world: World) -> None:
 
 
 def advance(world: World, seconds: float) -> None:
-    """Let time pass. Each due event happens at its time, in order; RuntimeError if there is no end to them."""
+    """Let time pass. What is due happens at its time, what is due at one time together; RuntimeError if there is no end to it."""
     until = world.now + timedelta(seconds=seconds)
     _until_quiet(world)
-    for _ in range(MAX_EVENTS):
+    for _ in range(MAX_MOMENTS):
         ripe = [due for due in world.due if due.at <= until]
         if not ripe:
             world.now = until
             return
-        first = min(ripe, key=lambda due: due.at)
-        world.due.remove(first)
-        world.now = max(world.now, first.at)
-        _happen(world, first)
+        moment = min(due.at for due in ripe)
+        world.due = [due for due in world.due if due.at != moment]
+        world.now = max(world.now, moment)
+        for due in ripe:
+            if due.at == moment:
+                _happen(world, due)
         _until_quiet(world)
-    raise RuntimeError(f"the simulated world had more than {MAX_EVENTS} events in {seconds} s")
+    raise RuntimeError(f"the simulated world had more than {MAX_MOMENTS} moments in {seconds} s")
 
 
 def _until_quiet(world: World) -> None:

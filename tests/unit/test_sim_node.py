@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.readers import SimulatedAllocations, SimulatedGpus, SimulatedProcesses
+from sim.readers import SimulatedAllocations, SimulatedGpus, SimulatedProcesses, SimulatedTree
 from sim.scenarios.builder import GIB, MIB, WorldBuilder
 from sim.scenarios.demo import demo_world
 from sim.world.state import Behaviour, SimNode
@@ -90,6 +90,18 @@ def test_a_silent_node_answers_nothing(tmp_path: Path) -> None:
 def test_an_unknown_node_is_bad_input_that_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="node-1"):
         SimulatedGpus(state_of(tmp_path, Behaviour()), "node-9").begin()()
+
+
+@pytest.mark.parametrize("secret", ["--token=hunter2", "--password hunter2", "HF_TOKEN=hunter2", "-c 'login --password=hunter2'"])
+def test_a_simulated_command_line_loses_its_secrets_as_a_real_one_does(secret: str, tmp_path: Path) -> None:
+    path = state_of(tmp_path, Behaviour(command=f"python3 serve.py {secret} --epochs=3", memory_bytes=GIB))
+    listed = [process.command.known() or "" for process in scan_of(path).processes]
+    whole = [process.command.known() or "" for process in SimulatedTree(path, "node-1").read().processes]
+    assert len(listed) == 1
+    for command in (*listed, *whole):
+        assert "hunter2" not in command
+        assert command.startswith("python3 serve.py ")
+        assert command.endswith(" --epochs=3")
 
 
 def test_the_demo_has_every_case_the_product_must_tell_apart() -> None:

@@ -8,6 +8,7 @@ import pytest
 from sim.api import StateFileApi
 from sim.clock import SimulatedClock
 from sim.scenarios.builder import GIB, WorldBuilder
+from sim.scenarios.large import large_world
 from sim.world.state import Behaviour, Forbidden, World
 from sim.world.store import StateFile
 from steps.contracts.errors import BadInput
@@ -149,3 +150,25 @@ def test_a_state_file_that_holds_no_world_is_bad_input(tmp_path: Path, content: 
         (tmp_path / "state.json").write_bytes(content)
     with pytest.raises(BadInput, match=r"state\.json"):
         StateFileApi(tmp_path / "state.json").get("/api/v1/nodes")
+
+
+def test_who_looked_before_sees_what_another_has_changed_since(tmp_path: Path) -> None:
+    """A version of the file is decoded once by each who looks; what replaced it must not be missed."""
+    lab = Lab(tmp_path, a=HOLDING)
+    reader, seen = StateFile(tmp_path / "state.json"), []
+    for _ in range(20):
+        seen.append((reader.read().now - NOON).total_seconds())
+        lab.clock.sleep(1)
+    assert seen == [60.0 + second for second in range(20)]
+
+
+def test_a_world_with_more_sessions_than_devices_leaves_the_rest_waiting() -> None:
+    world = large_world(NOON, nodes=2, sessions=19)
+    pods = [item for item in world.objects.values() if item["kind"] == "Pod"]
+    waiting = [pod for pod in pods if pod["status"]["phase"] == "Pending"]
+    assert (world.now, len(pods), len(waiting)) == (NOON, 19, 3)
+    assert {pod["status"]["conditions"][0]["message"] for pod in waiting} == {
+        "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    }
+    given = [entry.device_id for node in world.nodes.values() for entry in node.allocations]
+    assert sorted(given) == sorted(gpu.uuid for node in world.nodes.values() for gpu in node.gpus)
