@@ -3,12 +3,9 @@
 Loaded by `gpu-reclaim experiment zombie --local` alone: it needs the simulator and the local runner, which the image does not hold.
 """
 
-import fcntl
 import os
-import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,8 +16,8 @@ from sim.clock import SimulatedClock
 from sim.scenarios.builder import WorldBuilder
 from sim.world.store import StateFile
 from steps.contracts.document import MAX_DOCUMENT_BYTES, decode
-from steps.contracts.errors import BadInput, SourceUnavailable
-from steps.contracts.files import read_limited, write_atomically
+from steps.contracts.errors import SourceUnavailable
+from steps.contracts.files import read_limited
 from steps.contracts.run_record import NodeRecord
 from workflows import MANIFESTS
 from workflows.local import Setting, load, run_locally
@@ -28,8 +25,6 @@ from workflows.local import Setting, load, run_locally
 NODE: Final = "gpu-sim-1"
 PRODUCT: Final = "Simulated GPU (A100 80GB)"
 NAMESPACES: Final = ("gpu-reclaim", "gpu-zombie-test")
-MARKER: Final = ".gpu-reclaim-experiment"
-"""Stands in a folder that this made: only such a folder is ever emptied."""
 INJECTED: Final[Mapping[str, Mapping[str, str]]] = {
     "ghost": {"scenarios": "s2"},
     "stuck": {"scenarios": "s2", "grace-s": "5"},
@@ -46,27 +41,6 @@ class LocalRun:
     phase: str
     folder: Path
     results: ZombieResults
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Raises BadInput if another run works in this folder."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f".{folder.name}.lock").open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BadInput(f"another experiment runs in {folder}; let it end, or give another folder with --folder=PATH") from error
-        yield
-
-
-def emptied(folder: Path) -> Path:
-    """The folder, empty. Raises BadInput rather than empty one that is not the experiment's own."""
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MARKER).exists())):
-        raise BadInput(f"{folder} exists and was not made by the experiment; give another one with --folder=PATH")
-    shutil.rmtree(folder, ignore_errors=True)
-    write_atomically(folder / MARKER, b"")
-    return folder
 
 
 def run_here(

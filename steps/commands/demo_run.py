@@ -1,13 +1,10 @@
 """The demo's story: a cluster with a past, a sweep that only looks, a quarter of a simulated hour, a sweep that acts."""
 
-import fcntl
 import os
 import shutil
 import sys
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,10 +20,11 @@ from sim.world.store import StateFile
 from steps.archive.evidence import load_evidence
 from steps.commands.demo_progress import Progress
 from steps.commands.demo_view import show_lead, show_result
-from steps.contracts.errors import BadInput, Exit, SourceUnavailable
+from steps.contracts.errors import Exit, SourceUnavailable
 from steps.contracts.files import write_atomically
 from workflows import MANIFESTS
 from workflows.local import Setting, load, run_locally
+from workflows.local.folders import own_folder
 
 PAUSE_MIN: Final = 15
 POLICY: Final = f"""\
@@ -36,8 +34,6 @@ idle_after_s: 900
 minimum_age_s: 600
 max_stops_per_sweep: 3
 """
-MARKER: Final = ".gpu-reclaim-demo"
-"""Stands in a folder that the demo made: only such a folder is ever emptied."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +65,8 @@ class Demo:
 
 def run_demo(folder: Path, *, color: bool) -> Exit:
     """Run the whole story. Raises BadInput if the folder holds something else or is in use, SourceUnavailable if a sweep fails."""
-    folder = folder.absolute()
-    with _alone_in(folder):
-        _tell_story(Demo(_fresh(folder), Console(no_color=not color, highlight=False)))
+    with own_folder(folder.absolute(), of="demo") as own:
+        _tell_story(Demo(own, Console(no_color=not color, highlight=False)))
     return Exit.DONE
 
 
@@ -88,31 +83,6 @@ def _tell_story(demo: Demo) -> None:
     console.print()
     show_result(console, load_evidence(demo.evidence / "sweep-2"))
     _close(demo, time.monotonic() - began)
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Two demos in one folder would sweep each other's world away."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = folder.with_name(f".{folder.name}.lock").open("ab")
-    except OSError as error:
-        raise BadInput(f"{folder.parent} cannot be written: {error.strerror}; give another folder with --folder=PATH") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BadInput(f"another demo runs in {folder}; let it end, or give another folder with --folder=PATH") from error
-        yield
-
-
-def _fresh(folder: Path) -> Path:
-    """The folder, empty. Raises BadInput rather than empty a folder that is not the demo's own."""
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MARKER).exists())):
-        raise BadInput(f"{folder} exists and was not made by the demo; give another one with --folder=PATH")
-    shutil.rmtree(folder, ignore_errors=True)
-    write_atomically(folder / MARKER, b"")
-    return folder
 
 
 def _introduce(console: Console, world: World) -> None:

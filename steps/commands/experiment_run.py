@@ -10,12 +10,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from experiments.local import LocalRun, alone_in, emptied, run_here
+from experiments.local import LocalRun, run_here
 from experiments.zombie.results import Judgement, ScenarioResult, Verdict, ZombieResults
 from experiments.zombie.scenarios import Row
 from steps.archive.shown import plain
 from steps.contracts.errors import Exit
 from steps.contracts.run_record import NodeRecord
+from workflows.local.folders import own_folder
 
 STYLES = {
     Judgement.AS_EXPECTED: "green",
@@ -32,17 +33,16 @@ INJECTED_WORDS = {
 
 def run_zombie(folder: Path, parameters: Mapping[str, str], faults: Sequence[str], *, color: bool) -> Exit:
     """Run and show. Exit 3 if what was measured left memory behind where no fault was put in."""
-    console, began, folder = Console(no_color=not color, highlight=False), time.monotonic(), folder.absolute()
-    with alone_in(folder):
-        emptied(folder)
+    console, began = Console(no_color=not color, highlight=False), time.monotonic()
+    with own_folder(folder.absolute(), of="experiment") as own:
         console.print("Which of init process, preStop hook and signal handler lets a GPU pod leave nothing behind?", style="bold")
         console.print("The workflow that is deployed, its steps as processes; kernel, kubelet and GPU are a simulator.\n")
-        run = _run(console, folder, "zombie", parameters)
+        run = _run(console, own, "zombie", parameters)
         console.print(_table(run.results))
         for scenario in run.results.scenarios:
             if scenario.problem:
                 console.print(Text(f"{_name(scenario)}: {plain(scenario.problem)}", style="red"))
-        injected = [_injected(console, folder, fault) for fault in faults]
+        injected = [_injected(console, own, fault) for fault in faults]
     _close(console, [run, *injected], time.monotonic() - began)
     return Exit.DONE if run.phase == "Succeeded" else Exit.COULD_NOT
 

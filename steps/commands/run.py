@@ -37,6 +37,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", outside
     parser.add_argument("--simulator", type=Path, metavar="STATE", help="state file of a simulated cluster")
     parser.add_argument("--runs", type=Path, metavar="DIR", help="folder for records and logs (default: DIR of --evidence + .runs)")
     parser.add_argument("--name", metavar="RUN", help="name of the run (default: made from the template's)")
+    parser.add_argument("--replace", action="store_true", help="write over an earlier run of that name in the same folder")
     parser.add_argument("-o", dest="output", choices=["text", "json"], default="text", help="how to print the result")
     parser.set_defaults(handler=_run)
 
@@ -59,6 +60,7 @@ def _run(arguments: argparse.Namespace) -> Exit:
         simulator=arguments.simulator,
         name=arguments.name,
         on_node=show,
+        replace=arguments.replace,
     )
     _print(record, runs, arguments.output)
     return Exit.DONE if record.phase == "Succeeded" else Exit.COULD_NOT
@@ -74,10 +76,11 @@ def run_manifest(
     simulator: Path | None = None,
     name: str | None = None,
     on_node: Callable[[NodeRecord], None] | None = None,
+    replace: bool = False,
 ) -> RunRecord:
-    """Run a rendered manifest here and return its record. evidence, policy, runs: as the flags of `run --local` say.
+    """Run a rendered manifest here and return its record. evidence, policy, runs, replace: as the flags of `run --local` say.
 
-    Raises BadInput for a manifest or parameter that the local runner refuses, before anything has started.
+    Raises BadInput for a manifest, parameter or name that the local runner refuses, before anything has started.
     """
     try:
         from workflows import local  # noqa: PLC0415 - the steps' image holds no workflows
@@ -95,7 +98,7 @@ def run_manifest(
         now=lambda: datetime.now(UTC),
     )
     run = f"{loaded.name}-{secrets.token_hex(3)}" if name is None else name
-    return local.run_locally(loaded, parameters, setting, run=run, uid=str(uuid.uuid4()), on_node=on_node)
+    return local.run_locally(loaded, parameters, setting, run=run, uid=str(uuid.uuid4()), on_node=on_node, replace=replace)
 
 
 def _pairs(given: Sequence[str]) -> dict[str, str]:

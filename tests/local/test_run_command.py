@@ -106,21 +106,56 @@ def test_an_interrupted_run_leaves_no_process_and_can_be_started_again(tmp_path:
     manifest = tmp_path / "slow.yaml"
     manifest.write_text(yaml.safe_dump(SLOW).replace("MARK", str(tmp_path)), encoding="utf-8")
     command = [sys.executable, "-m", "steps.cli", "run", str(manifest), *flags(tmp_path), "--name=r1"]
-    # A shell starts its background jobs with SIGINT ignored, and a test run may be one; a person's terminal does not.
-    process = subprocess.Popen(
-        command,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # this process has no other thread
-    )
-    _wait_for(lambda: any(path.read_text() for path in (tmp_path / "evidence.runs").glob("r1/*.log")))
+    process = started(command, tmp_path)
     process.send_signal(signal.SIGINT)
     _, shown = process.communicate(timeout=20)
     record = json.loads((tmp_path / "evidence.runs/r1.json").read_text(encoding="utf-8"))
     assert (process.returncode, record["phase"], record["nodes"][0]["phase"]) == (1, "Failed", "Failed")
     assert "Traceback" not in shown
     assert not _alive(str(tmp_path))
-    assert subprocess.run([*command, "-p", "seconds=0"], check=False, stderr=subprocess.DEVNULL, timeout=30).returncode == 0
+    again = [*command, "--replace", "-p", "seconds=0"]
+    assert subprocess.run(again, check=False, stderr=subprocess.DEVNULL, timeout=30).returncode == 0
+
+
+def test_a_name_that_was_used_is_refused_and_nothing_of_the_earlier_run_is_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", str(compare.template_path("on-exit")), *flags(tmp_path), "--name=r1"]
+    assert main(command) == 1
+    before = contents(tmp_path / "evidence.runs")
+    capsys.readouterr()
+    assert main(command) == 2
+    shown = capsys.readouterr().err
+    words = "holds a run called r1 already; give another --name, or --replace to write over it"
+    assert shown == f"gpu-reclaim: {tmp_path}/evidence.runs {words}\n"
+    assert contents(tmp_path / "evidence.runs") == before
+    assert main([*command, "--replace"]) == 1
+    assert contents(tmp_path / "evidence.runs") != before
+
+
+@pytest.mark.parametrize("more", [[], ["--replace"]])
+def test_a_name_is_refused_while_its_run_is_under_way_whatever_is_asked(
+    more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = tmp_path / "slow.yaml"
+    manifest.write_text(yaml.safe_dump(SLOW).replace("MARK", str(tmp_path)), encoding="utf-8")
+    command = ["run", str(manifest), *flags(tmp_path), "--name=r1"]
+    process = started([sys.executable, "-m", "steps.cli", *command], tmp_path)
+    try:
+        assert main([*command, *more]) == 2
+        assert "r1 is under way" in capsys.readouterr().err
+        assert process.poll() is None
+        assert any(path.read_text() for path in (tmp_path / "evidence.runs").glob("r1/*.log"))
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+def test_runs_that_cannot_be_written_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "runs").write_text("no folder", encoding="utf-8")
+    command = ["run", str(compare.template_path("on-exit")), *flags(tmp_path), "--name=r1", f"--runs={tmp_path / 'runs'}"]
+    assert main(command) == 2
+    assert "cannot be made" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["../kept", "..", ".", "{absolute}", "a/b", "--x", "Sweep", ""])
@@ -168,6 +203,23 @@ def test_foreign_text_in_a_refusal_is_shown_as_its_code(text: str, tmp_path: Pat
     shown = capsys.readouterr().err
     assert shown.rstrip("\n").isprintable()
     assert "holds a" in shown
+
+
+def started(command: list[str], folder: Path) -> "subprocess.Popen[str]":
+    """The run r1 on its way, its container has said something; interrupted by SIGINT as from a person's terminal."""
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell starts its background jobs with SIGINT ignored, and a test run may be one; a person's terminal does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # this process has no other thread
+    )
+    _wait_for(lambda: any(path.read_text() for path in (folder / "evidence.runs").glob("r1/*.log")))
+    return process
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def _wait_for(condition: Callable[[], bool], limit_s: float = 20) -> None:

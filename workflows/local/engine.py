@@ -6,7 +6,6 @@ Phases, node names and outputs are those of Argo Workflows 4.0.5 (workflow/contr
 import asyncio
 import json
 import re
-import shutil
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
@@ -18,6 +17,7 @@ from steps.contracts.run_record import RunRecord
 from workflows.local.containers import Pod
 from workflows.local.expression import when_holds
 from workflows.local.fanout import child_name, item_values, items_of
+from workflows.local.folders import run_folder
 from workflows.local.leaf import limit_of, run_pod, with_retries
 from workflows.local.manifest import Manifest, Template, inputs_of
 from workflows.local.outcome import Outcome, dag_phase, group_of, may_run, output_values
@@ -31,36 +31,43 @@ Gate = asyncio.Semaphore | None
 
 
 def run_locally(
-    manifest: Manifest, parameters: Values, setting: Setting, *, run: str, uid: str, on_node: OnNode | None = None
+    manifest: Manifest,
+    parameters: Values,
+    setting: Setting,
+    *,
+    run: str,
+    uid: str,
+    on_node: OnNode | None = None,
+    replace: bool = False,
 ) -> RunRecord:
     """Run a manifest to its end and return its record, which is also in `<runs_folder>/<run>.json` from the first moment on.
 
-    parameters: those of the workflow. run, uid: name and uid of the run, the name as Kubernetes wants it; an older run of this
-    name is replaced. on_node: told of every change of a node. Raises BadInput for what the runner refuses. When interrupted, no
-    process of the run is left, the record says Failed, and the run can be started again.
+    parameters: those of the workflow. run, uid: name and uid of the run, the name as Kubernetes wants it. on_node: told of
+    every change of a node. replace: write over an older run of this name. Raises BadInput for what the runner refuses, and for
+    a name that is taken. When interrupted, no process of the run is left, and the record says Failed.
     """
     given = manifest.parameters(parameters)
     _check_name(run)
-    shutil.rmtree(setting.runs_folder / run, ignore_errors=True)
-    first = RunRecord(
-        run=run,
-        uid=uid,
-        template=manifest.name,
-        phase="Running",
-        message=None,
-        parameters=given,
-        started_at=setting.now(),
-        finished_at=None,
-        nodes=(),
-    )
-    record = Record(first, setting.runs_folder / f"{run}.json", setting.now, on_node)
-    engine = _Engine(manifest, setting, record, run, _globals(manifest, given, run, uid))
-    try:
-        ended = asyncio.run(engine.run())
-    except BaseException as error:
-        record.finish("Failed" if isinstance(error, KeyboardInterrupt) else "Error", str(error) or "interrupted")
-        raise
-    return record.finish(ended.phase, ended.message)
+    with run_folder(setting.runs_folder, run, replace=replace):
+        first = RunRecord(
+            run=run,
+            uid=uid,
+            template=manifest.name,
+            phase="Running",
+            message=None,
+            parameters=given,
+            started_at=setting.now(),
+            finished_at=None,
+            nodes=(),
+        )
+        record = Record(first, setting.runs_folder / f"{run}.json", setting.now, on_node)
+        engine = _Engine(manifest, setting, record, run, _globals(manifest, given, run, uid))
+        try:
+            ended = asyncio.run(engine.run())
+        except BaseException as error:
+            record.finish("Failed" if isinstance(error, KeyboardInterrupt) else "Error", str(error) or "interrupted")
+            raise
+        return record.finish(ended.phase, ended.message)
 
 
 def _check_name(run: str) -> None:
