@@ -49,7 +49,8 @@ def make(world: World, owner: Json, template: Mapping[str, Any]) -> Json:
 
 
 def begin_deletion(world: World, path: str, grace_s: int | None = None) -> Json:
-    """Graceful: the object stays, with the time at which its grace ends. A pod that no node has goes at once.
+    """Graceful: the object stays, with the time at which its grace ends. A pod that no node has, and one deleted by
+    force (grace 0), goes at once; its processes end with it here, where a real kubelet may take its time.
 
     grace_s: of the request; None takes the pod's own.
     """
@@ -62,6 +63,10 @@ def begin_deletion(world: World, path: str, grace_s: int | None = None) -> Json:
     item["metadata"]["deletionTimestamp"] = stamp_text(world.now + timedelta(seconds=grace_s))
     item["metadata"]["deletionGracePeriodSeconds"] = grace_s
     ends_s = _ends_after(world, item, grace_s)
+    if grace_s == 0 and item["metadata"]["uid"] not in world.boxes:
+        change(world, path, item)
+        end(world, path)
+        return remove(world, path)
     if ends_s is not None:
         world.due.append(Due(at=world.now + timedelta(seconds=ends_s), what="exit", path=path, uid=item["metadata"]["uid"]))
     return change(world, path, item)

@@ -28,6 +28,8 @@ WATCH_INTERVAL_S: Final = 10.0
 LEAST_WATCH_INTERVAL_S: Final = 2.0
 WATCH_WINDOW: Final = 13
 """Looks that --watch keeps together: two minutes at its own pace, which is enough for every class that needs to last."""
+API_LISTS: Final = 2
+"""With --api: one before the looks, one after them."""
 CLEAR: Final = "\x1b[H\x1b[2J"
 
 
@@ -86,7 +88,7 @@ def _trace(arguments: argparse.Namespace, outside: Outside) -> Exit:
 
     interval_s = 1.0 if arguments.interval_s is None else arguments.interval_s
     facts = look(node, outside, arguments.samples, interval_s, made_by="trace")
-    picture = picture_of(facts, pods(), now=outside.clock.now())
+    picture = picture_of(facts, pods(), now=outside.clock.now(), lists=API_LISTS)
     print(_rendered(picture, arguments.output), end="", flush=True)
     return _leave(picture, arguments.output)
 
@@ -102,7 +104,7 @@ def _watch(arguments: argparse.Namespace, node: str, outside: Outside, pods: "Ca
     try:
         while True:
             looks = [*looks, glance(outside)][-WATCH_WINDOW:]
-            picture = picture_of(facts_of(node, looks, outside, made_by="trace"), pods(), now=outside.clock.now())
+            picture = picture_of(facts_of(node, looks, outside, made_by="trace"), pods(), now=outside.clock.now(), lists=API_LISTS)
             head = (
                 f"{picture.facts.stamp.made_at:%Y-%m-%d %H:%M:%S} UTC, {_looks(len(looks))} over {picture.facts.span_s:.0f} s\n\n"
             )
@@ -164,6 +166,8 @@ def _pods_by_api(node: str, outside: Outside) -> "Callable[[], tuple[PodFacts, .
     Missing once is not yet gone: a pod that the list before still had counts as there. The first list is taken here, before
     any look, so a pod that is deleted while we look is not called gone.
     """
+    from steps.survey.missing import together  # noqa: PLC0415
+
     cluster = outside.cluster()
     try:
         names = [one.name for one in cluster.gpu_nodes()]
@@ -177,7 +181,6 @@ def _pods_by_api(node: str, outside: Outside) -> "Callable[[], tuple[PodFacts, .
     def both() -> "tuple[PodFacts, ...]":
         before, now = seen[0], cluster.pods_on([node])
         seen[0] = now
-        listed = {pod.uid for pod in now}
-        return (*now, *(pod for pod in before if pod.uid not in listed))
+        return together(before, now)
 
     return both

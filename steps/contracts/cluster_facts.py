@@ -103,7 +103,10 @@ class Waiter(Document, frozen=True, kw_only=True):
 
 
 class ClusterFacts(Document, frozen=True, kw_only=True):
-    """All pods of the surveyed nodes, all sessions of the policy's namespaces that ask for a GPU, all waiters."""
+    """All pods of the surveyed nodes, all sessions of the policy's namespaces that ask for a GPU, all waiters.
+
+    pod_lists: how many lists, some seconds apart, `pods` puts together. What one list alone lacks is not yet gone.
+    """
 
     document: Literal["ClusterFacts/1"] = "ClusterFacts/1"
     stamp: Stamp
@@ -111,3 +114,4 @@ class ClusterFacts(Document, frozen=True, kw_only=True):
     pods: tuple[PodFacts, ...]
     sessions: tuple[Session, ...]
     waiters: tuple[Waiter, ...]
+    pod_lists: int = 1

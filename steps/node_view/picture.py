@@ -46,9 +46,9 @@ class NodePicture(Document, frozen=True, kw_only=True):
     answer: Answer
 
 
-def picture_of(facts: NodeFacts, pods: tuple[PodFacts, ...] | None, *, now: datetime) -> NodePicture:
-    """The join, judged for a person. pods: of the API server; None: it was not asked."""
-    traced = trace_node(facts, pods, now=now)
+def picture_of(facts: NodeFacts, pods: tuple[PodFacts, ...] | None, *, now: datetime, lists: int = 1) -> NodePicture:
+    """The join, judged for a person. pods: of the API server, from so many `lists`; None: it was not asked."""
+    traced = trace_node(facts, pods, now=now, lists=lists)
     return NodePicture(
         names_from=names_from(facts, asked=pods is not None), facts=facts, traced=traced, answer=answer_of(facts, traced)
     )

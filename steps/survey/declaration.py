@@ -9,6 +9,12 @@ STEP: Final = Step(
     help="read sessions, owners, guards and waiting pods from the API",
     inputs=(
         In("nodes", "JSON list of the shard's nodes", Form.NAMES),
+        In(
+            "facts",
+            "what collect handed over: a JSON list of parcels; whose pods a list lacks is listed again",
+            Form.PATH,
+            artifact=True,
+        ),
         In("policy", "policy file, mounted from the ConfigMap gpu-reclaim-policy", Form.PATH),
     ),
     outputs=(Out("cluster", "ClusterFacts"),),

@@ -15,12 +15,15 @@ from steps.contracts.traced import Attribution, Qos
 from steps.trace.cgroup import CgroupFile, CgroupName, Role, parse_file
 
 ENDED: Final = (Phase.SUCCEEDED, Phase.FAILED)
+GONE_LISTS: Final = 2
+"""Missing from one list is not yet gone (facts 8, POD_GONE_LIVE)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
     """Whose a process is. pod_uid: the API's uid if the pod is known, else the cgroup's. gone: why its container or pod no
-    longer exists or has ended, in words; None if it lives, or if that cannot be said. once: *gone* rests on one list alone.
+    longer exists or has ended, in words; None if it lives, or if that cannot be said. once: *gone* rests on what is missing,
+    so that the holder must have been seen more than once. one_list: it is missing from one list of the API alone: not yet gone.
     on_disk: what the kubelet's folders know of a pod that the API does not, or was not asked about."""
 
     attribution: Attribution
@@ -31,6 +34,7 @@ class Owner:
     container: str | None = None
     gone: str | None = None
     once: bool = False
+    one_list: bool = False
     on_disk: PodOnDisk | None = None
 
     @property
@@ -46,9 +50,11 @@ class Owner:
 class PodIndex:
     """The pods of the API's list by every name a cgroup may use: uid, static pod's hash on this node, container, sandbox."""
 
-    def __init__(self, pods: Sequence[PodFacts] | None, node: str, on_disk: Sequence[PodOnDisk] = ()) -> None:
-        """on_disk: what the node's kubelet knows of pods, for those that the API's list does not have."""
+    def __init__(self, pods: Sequence[PodFacts] | None, node: str, on_disk: Sequence[PodOnDisk] = (), *, lists: int = 1) -> None:
+        """on_disk: what the node's kubelet knows of pods, for those that the API's list does not have. lists: how many of the
+        API's, some seconds apart, `pods` puts together."""
         self.at_hand = pods is not None
+        self.sure = pods is not None and lists >= GONE_LISTS
         self.here = tuple(pod for pod in pods or () if pod.node == node)
         self._on_disk = {_canonical(one.uid): one for one in on_disk}
         self._running = {one_id: one for one in on_disk for one_id in _ids_of(one)}
@@ -73,10 +79,12 @@ class PodIndex:
         return self._running.get(one_id)
 
     def lives(self, uid: str) -> bool | None:
-        """Whether the pod exists and has not ended; None: nobody who was asked knows."""
+        """Whether the pod exists and has not ended; None: nobody who was asked knows, or it is missing from one list alone."""
         pod, folder = self.pod(uid), self.on_disk(uid)
+        if pod is not None:
+            return pod.phase not in ENDED
         if self.at_hand:
-            return pod is not None and pod.phase not in ENDED
+            return False if self.sure or (folder is not None and folder.kept is False) else None
         return None if folder is None else folder.kept
 
     def pod_of_container(self, container_id: str) -> PodFacts | None:
@@ -148,9 +156,7 @@ def _of_pod(name: CgroupName, uid: str, pods: PodIndex) -> Owner:
         return Owner(Attribution.CONFLICT, words, name.qos)
     pod = pods.pod(uid)
     if pod is None:
-        words = f"pod gone: the API does not know pod {uid} of its cgroup"
-        gone = f"the API does not know pod {uid}"
-        return Owner(Attribution.POD_GONE, words, name.qos, pod_uid=uid, gone=gone, once=True, on_disk=pods.on_disk(uid))
+        return _unknown_to_the_api(name, uid, pods)
     if pods.elsewhere(pod):
         return _elsewhere(pod, name.qos)
     static = ", a static pod joined by its config hash" if _canonical(pod.uid) != _canonical(uid) else ""
@@ -158,6 +164,18 @@ def _of_pod(name: CgroupName, uid: str, pods: PodIndex) -> Owner:
         words = f"at pod level: the cgroup names the pod's {name.role.value}{static}"
         return _with_end(Owner(Attribution.POD, words, name.qos, pod_uid=pod.uid, pod=pod), None)
     return _confirmed(pods, pod, name.container_id, name.qos, f"by pod and container of its cgroup{static}")
+
+
+def _unknown_to_the_api(name: CgroupName, uid: str, pods: PodIndex) -> Owner:
+    """Gone by two lists, or by one and the kubelet, which has finished with the pod."""
+    folder = pods.on_disk(uid)
+    sure = pods.lives(uid) is False
+    kind = Attribution.POD_GONE if sure else Attribution.UNKNOWN
+    words = (
+        f"pod gone: the API does not know pod {uid} of its cgroup" if sure else f"one list of the API lacks pod {uid} of its cgroup"
+    )
+    gone = f"the API does not know pod {uid}"
+    return Owner(kind, words, name.qos, pod_uid=uid, gone=gone, once=True, one_list=not sure, on_disk=folder)
 
 
 def _by_folders(name: CgroupName, uid: str, folder: PodOnDisk | None) -> Owner:

@@ -14,7 +14,7 @@ from steps.trace.system_holders import may_be_system_holder
 RUNTIME_S: Final = 2 + 10
 DRIVER_S: Final = 5
 GONE_SAMPLES: Final = 2
-"""Missing from one list is not yet gone: the holder must have been seen in as many looks."""
+"""What is missing may only just have ended: the holder must have been seen in as many looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _stuck(holding: Holding, around: Surroundings) -> Judged | None:
 
 def _pod_gone(holding: Holding, around: Surroundings) -> Judged | None:
     owner = holding.owner
-    if owner.gone is None or (owner.once and _seen_once(holding, around)):
+    if owner.gone is None or owner.one_list or (owner.once and _seen_once(holding, around)):
         return None
     return Judged(GpuClass.POD_GONE_LIVE, f"alive although {owner.gone}")
 
@@ -119,7 +119,8 @@ def _by_activity(holding: Holding, around: Surroundings) -> Judged:
         return judged
     owner = holding.owner
     if owner.gone is not None:
-        words = f"{owner.gone}; missing from one list is not yet gone: pending until it was seen in {GONE_SAMPLES} samples"
+        need = "a second list lacks it" if owner.one_list else f"it was seen in {GONE_SAMPLES} samples"
+        words = f"{owner.gone}; missing from one list is not yet gone: pending until {need}"
         return Judged(GpuClass.UNKNOWN, words)
     if owner.attribution in (Attribution.CONFLICT, Attribution.UNKNOWN):
         return Judged(GpuClass.UNKNOWN, f"{owner.reason}; {judged.reason}")

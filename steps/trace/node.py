@@ -30,13 +30,15 @@ from steps.trace.memory import baseline_bytes, unexplained_bytes
 from steps.trace.remedies import REMEDY
 
 
-def trace_node(facts: NodeFacts, pods: Sequence[PodFacts] | None, *, now: datetime) -> TracedNode:
+def trace_node(facts: NodeFacts, pods: Sequence[PodFacts] | None, *, now: datetime, lists: int = 1) -> TracedNode:
     """The join of one node. pods: all pods the API binds to it; None: the list is not at hand, then no pod can be called gone.
+
+    lists: how many of the API's lists, some seconds apart, `pods` puts together; what one alone lacks is not yet gone.
 
     now: against which graces are measured. A node whose NVML could not be asked has no GPUs and says so in `problem`.
     """
     on_disk = facts.pods_on_disk.known()
-    index = PodIndex(pods, facts.node, () if on_disk is None else on_disk)
+    index = PodIndex(pods, facts.node, () if on_disk is None else on_disk, lists=lists)
     owners = owners_of(facts, index)
     gpus = facts.gpus.known()
     problem = None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from steps.contracts.cluster_facts import ClusterFacts, PodFacts
+from steps.contracts.cluster_facts import ClusterFacts
 from steps.contracts.declaration import Inputs
 from steps.contracts.document import Stamp
 from steps.contracts.errors import BadInput, Exit
@@ -19,7 +19,7 @@ def run(inputs: Inputs, outside: Outside) -> Exit:
     asked = inputs.names("nodes")
     answered = by_node(asked, inputs.parcels("facts", NodeFacts), inputs.text("facts"))
     cluster = inputs.document("cluster", ClusterFacts)
-    nodes = trace_nodes(asked, answered, cluster.pods, outside.clock.now())
+    nodes = trace_nodes(asked, answered, cluster, outside.clock.now())
     stamp = Stamp(made_by="trace", made_at=outside.clock.now(), origin=outside.origin)
     inputs.put("traced", Traced(stamp=stamp, nodes=nodes))
     log_for("trace").info(
@@ -46,14 +46,14 @@ def by_node(asked: Sequence[str], facts: Sequence[NodeFacts], where: str) -> dic
 
 
 def trace_nodes(
-    asked: Sequence[str], answered: Mapping[str, NodeFacts], pods: Sequence[PodFacts], now: datetime
+    asked: Sequence[str], answered: Mapping[str, NodeFacts], cluster: ClusterFacts, now: datetime
 ) -> tuple[TracedNode, ...]:
     """One entry for each node asked, in that order and once; those without facts are silent.
 
     All pods are handed to every node: a process whose cgroup names another node's pod is a conflict, not a pod that is gone.
     """
     return tuple(
-        trace_node(answered[name], pods, now=now)
+        trace_node(answered[name], cluster.pods, now=now, lists=cluster.pod_lists)
         if name in answered
         else silent_node(name, "the node was asked and handed over no facts: its collect failed, timed out or is pending")
         for name in dict.fromkeys(asked)

@@ -5,10 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,11 +18,12 @@ import msgspec
 import yaml
 
 from sim.node.state_file import DEFAULT_FOLDER, read_state
-from steps.contracts.cluster_facts import PodFacts
 from steps.contracts.document import decode
 from steps.contracts.node_facts import NodeFacts
 from steps.contracts.parcel import unpack
 from steps.contracts.traced import TracedGpu, TracedHolder, TracedNode
+from steps.survey.step import Pods
+from steps.trace.node import trace_node
 from tests.cluster.lab.commands import output_of
 from tests.cluster.lab.errors import LabError
 from tests.cluster.lab.kubectl import Json
@@ -37,8 +40,12 @@ INTERVAL_S: Final = 20.2
 EMPTY_GPU, ZOO_GPU, MAPPING_GPU, IN_FLIGHT_GPU = range(4)
 PODS_BY_API: Final = """
 import sys, msgspec
+from pathlib import Path
 from steps.cli import outside
-sys.stdout.buffer.write(msgspec.json.encode(outside().cluster().pods_on(sys.argv[1:])))
+from steps.contracts.node_facts import NodeFacts
+from steps.survey.step import pods_of
+real, facts = outside(), msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=NodeFacts)
+sys.stdout.buffer.write(msgspec.json.encode(pods_of((facts.node,), (facts,), real.cluster(), real.clock)))
 """
 ON_THE_NODE: Final = """
 set -e
@@ -190,10 +197,14 @@ def collected(lab: Lab) -> NodeFacts:
     return unpack(told, NodeFacts, "the probe's facts")
 
 
-def pods_by_api(lab: Lab) -> tuple[PodFacts, ...]:
-    """The pods of the node as survey lists them, through the real client."""
-    command = lab.inside("env", f"KUBECONFIG={lab.kubeconfig}", sys.executable, "-c", PODS_BY_API, lab.node)
-    return msgspec.json.decode(output_of(command, timeout_s=60, cwd=CHECKOUT), type=tuple[PodFacts, ...])
+def joined(lab: Lab, facts: NodeFacts) -> TracedNode:
+    """The facts with the pods as survey lists them, through the real client: once, and once more for what the node names."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(msgspec.json.encode(facts))
+        file.flush()
+        command = lab.inside("env", f"KUBECONFIG={lab.kubeconfig}", sys.executable, "-c", PODS_BY_API, file.name)
+        told = msgspec.json.decode(output_of(command, timeout_s=60, cwd=CHECKOUT), type=Pods)
+    return trace_node(facts, told.pods, now=datetime.now(UTC), lists=told.lists)
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def truth(installed: Lab) -> Truth:
 
 def _looked_at(lab: Lab, pids: dict[str, int], uids: dict[str, str]) -> Truth:
     facts = setting.collected(lab)
-    node = trace_node(facts, setting.pods_by_api(lab), now=datetime.now(UTC))
+    node = setting.joined(lab, facts)
     words = ("exec", "probe", f"--namespace={lab.namespace}", "--", "gpu-reclaim", "trace")
     text = lab.kubectl.ran(*words)
     inside = lab.kubectl.ran("exec", "zoo", f"--namespace={NAMESPACE}", "--", "gpu-reclaim", "observe", "-o", "json")
@@ -83,8 +83,7 @@ def _looked_at(lab: Lab, pids: dict[str, int], uids: dict[str, str]) -> Truth:
         lab.kubectl.wait("the API has forgotten doomed", lambda: lab.kubectl.get("pod", "doomed", NAMESPACE) is None, within_s=10)
         told = setting.in_probe_without_kubelet(lab, "gpu-reclaim trace -o json 2>/dev/null; true")
         after = setting.trace_facts(told)
-        now = datetime.now(UTC)
-        forced, alone = trace_node(after, setting.pods_by_api(lab), now=now), trace_node(after, None, now=now)
+        forced, alone = setting.joined(lab, after), trace_node(after, None, now=datetime.now(UTC))
     return Truth(pids, uids, facts, node, text, on_node, inside, forced, alone)
 
 

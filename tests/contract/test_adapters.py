@@ -18,6 +18,7 @@ from steps.contracts.errors import BadInput
 from steps.contracts.policy import Mode, Policy
 from steps.contracts.ports import Count, OwnerState, Rejected, Rejection
 from steps.contracts.stop_receipt import Intent
+from steps.survey.missing import together
 from tests.contract.conftest import ApiUnderTest, waiting_deployment
 
 STAMP = Stamp(made_by="test", made_at=datetime(2026, 11, 30, 12, 0, tzinfo=UTC), origin=Origin.SIMULATED)
@@ -88,6 +89,28 @@ def test_a_waiting_session_is_seen_with_the_schedulers_words(cluster: ApiUnderTe
     assert (waiter.gpus_requested, session.gpus_requested, session.replicas) == (2, 2, 1)
     assert (session.owner, session.pod_uids) == (owner, (waiter.pod_uid,))
     assert "nodes are available" in (waiter.message.known() or "")
+
+
+def bound_pod(cluster: ApiUnderTest, node: str) -> str:
+    """The uid of a pod bound to a node that has no kubelet; a fresh namespace has no service account for a moment."""
+    body = {"metadata": {"name": "a"}, "spec": {"nodeName": node, "containers": [{"name": "main", "image": "none.invalid/none"}]}}
+    for _ in range(60):
+        answer = cluster.api.create(cluster.path("pods"), body)
+        if answer.ok:
+            return str(answer.body["metadata"]["uid"])
+        cluster.clock.sleep(0.3)
+    raise AssertionError(f"the pod was never admitted: {answer.body}")
+
+
+def test_a_pod_deleted_by_force_is_missing_from_the_next_list_at_once_and_both_lists_together_have_it(
+    cluster: ApiUnderTest,
+) -> None:
+    """So missing from one list says nothing about its processes: the kubelet may not even have heard of it."""
+    uid, reader = bound_pod(cluster, "contract-node"), KubernetesCluster(cluster.api, cluster.clock)
+    first = reader.pods_on(["contract-node"])
+    assert cluster.api.delete(cluster.path("pods", "a"), uid=uid, grace_s=0).ok
+    second = reader.pods_on(["contract-node"])
+    assert [uid in {pod.uid for pod in pods} for pods in (first, second, together(first, second))] == [True, False, True]
 
 
 def test_a_namespace_that_does_not_exist_is_bad_input_that_names_it(cluster: ApiUnderTest) -> None:

@@ -25,7 +25,7 @@ OWN = cases_in(HERE.parent / "cases" / "own", "field_cases*.json")
 
 def traced(case: dict[str, Any]) -> TracedGpu:
     given = input_of(case)
-    node = trace_node(given.facts, given.pods, now=NOON)
+    node = trace_node(given.facts, given.pods, now=NOON, lists=2)
     (gpu,) = node.gpus
     return gpu
 

@@ -36,8 +36,8 @@ def quick(facts: NodeFacts) -> NodeFacts:
 
 def both(case: dict[str, Any]) -> tuple[TracedGpu, TracedGpu]:
     given = input_of(case)
-    (full,) = trace_node(given.facts, given.pods, now=NOON).gpus
-    (fast,) = trace_node(quick(given.facts), given.pods, now=NOON).gpus
+    (full,) = trace_node(given.facts, given.pods, now=NOON, lists=2).gpus
+    (fast,) = trace_node(quick(given.facts), given.pods, now=NOON, lists=2).gpus
     return full, fast
 
 
@@ -70,8 +70,8 @@ def quick_node(utilisation: float = 0.0) -> TracedNode:
 
 def test_the_label_stays_on_the_picture() -> None:
     given = input_of(GIVEN[0])
-    assert trace_node(given.facts, given.pods, now=NOON).scan is Scan.FULL
-    assert trace_node(quick(given.facts), given.pods, now=NOON).scan is Scan.QUICK
+    assert trace_node(given.facts, given.pods, now=NOON, lists=2).scan is Scan.FULL
+    assert trace_node(quick(given.facts), given.pods, now=NOON, lists=2).scan is Scan.QUICK
 
 
 def test_nobody_is_reclaimed_on_a_quick_picture_even_if_it_claims_to_know_everything() -> None:

@@ -15,8 +15,8 @@ HASH = "487a0dc6dccaeefbcfedba7a7ce1ca18"
 SPOOFED = f"0::/kubepods/burstable/pod{POD_A}/{CONTAINER_A}/pod{POD_B}/{CONTAINER_B}"
 
 
-def owner_of(lines: Sequence[str], pods: Sequence[PodFacts] | None = (pod(),)) -> Owner:
-    return attribute(Sample.measured(tuple(lines)), PodIndex(pods, NODE))
+def owner_of(lines: Sequence[str], pods: Sequence[PodFacts] | None = (pod(),), lists: int = 2) -> Owner:
+    return attribute(Sample.measured(tuple(lines)), PodIndex(pods, NODE, lists=lists))
 
 
 def test_a_container_that_the_pod_lists_is_attributed_to_it() -> None:
@@ -52,9 +52,10 @@ def test_a_pod_that_runs_on_another_node_has_no_process_here() -> None:
     assert owner.attribution is Attribution.CONFLICT
 
 
-def test_a_pod_the_api_does_not_know_is_gone_by_one_list_only() -> None:
-    owner = owner_of(cgroup_of(), [])
-    assert (owner.attribution, owner.pod_uid, owner.once) == (Attribution.POD_GONE, POD_A, True)
+@pytest.mark.parametrize(("lists", "kind"), [(1, Attribution.UNKNOWN), (2, Attribution.POD_GONE), (3, Attribution.POD_GONE)])
+def test_a_pod_that_one_list_of_the_api_lacks_is_not_yet_gone(lists: int, kind: Attribution) -> None:
+    owner = owner_of(cgroup_of(), [], lists)
+    assert (owner.attribution, owner.pod_uid, owner.once, owner.one_list) == (kind, POD_A, True, lists == 1)
 
 
 def test_without_the_apis_list_no_pod_can_be_called_gone() -> None:

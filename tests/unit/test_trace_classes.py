@@ -47,7 +47,7 @@ BOTH = (pod(), pod(POD_B, (CONTAINER_B,)))
 
 
 def first(node: NodeFacts, pods: tuple[PodFacts, ...] | None = A_POD) -> TracedGpu:
-    return trace_node(node, pods, now=NOON).gpus[0]
+    return trace_node(node, pods, now=NOON, lists=2).gpus[0]
 
 
 def headline(node: NodeFacts, pods: tuple[PodFacts, ...] | None = A_POD) -> GpuClass:
@@ -347,10 +347,22 @@ def test_a_live_holder_of_what_no_longer_exists(pods: tuple[PodFacts, ...]) -> N
     assert (traced.headline, traced.holders[0].pod_uid) == (GpuClass.POD_GONE_LIVE, POD_A)
 
 
-def test_missing_from_one_list_and_one_look_is_not_yet_gone() -> None:
-    once = held(samples_in_state=1, look={"samples": 1, "span_s": 0.0})
-    traced = first(once, ())
+@pytest.mark.parametrize(("lists", "looks"), [(1, 1), (1, 4), (2, 1)])
+def test_missing_from_one_list_or_seen_in_one_look_is_not_yet_gone(lists: int, looks: int) -> None:
+    once = held(samples_in_state=looks, look={"samples": looks, "span_s": 0.0})
+    (traced,) = trace_node(once, (), now=NOON, lists=lists).gpus
     assert (traced.headline, "not yet gone" in traced.reason) == (GpuClass.UNKNOWN, True)
+
+
+def test_a_pod_that_one_list_lacks_may_still_share_the_device_it_was_given() -> None:
+    """Its allocation outlives it; whether it does is what the second list is for."""
+    shared = facts(
+        (gpu(used_mib=8100, processes=(listed(),), activity=(moment(8100, util=1.0),) * 4),),
+        (process(),),
+        allocations=(allocation(), allocation(pod=POD_B)),
+    )
+    classes = [trace_node(shared, A_POD, now=NOON, lists=lists).gpus[0].headline for lists in (1, 2)]
+    assert classes == [GpuClass.ACTIVITY_UNKNOWN_SHARED, GpuClass.ACTIVE]
 
 
 def test_without_the_apis_list_nothing_is_gone() -> None:

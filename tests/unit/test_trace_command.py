@@ -41,7 +41,7 @@ HOST = ("0::/user.slice/user-1000.slice/session-1.scope",)
 
 
 def picture(seen: NodeFacts, *pods: Any, asked: bool = True) -> NodePicture:
-    return picture_of(seen, pods if asked else None, now=NOON)
+    return picture_of(seen, pods if asked else None, now=NOON, lists=2)
 
 
 def rows(seen: NodeFacts, *pods: Any) -> list[dict[str, str]]:

@@ -31,7 +31,7 @@ BOTH = (pod(), pod(POD_B, (CONTAINER_B,)))
 
 
 def join(node: NodeFacts, pods: tuple[object, ...] | None = BOTH) -> TracedNode:
-    return trace_node(node, pods, now=NOON)  # type: ignore[arg-type]
+    return trace_node(node, pods, now=NOON, lists=2)  # type: ignore[arg-type]
 
 
 # allocations

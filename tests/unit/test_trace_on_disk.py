@@ -22,8 +22,8 @@ def held(folder: PodOnDisk | None, **other: Any) -> NodeFacts:
     return facts((gpu(used_mib=8100, processes=(listed(),)),), (process(),), pods_on_disk=known, **other)
 
 
-def holder(seen: NodeFacts, pods: tuple[()] | None = None) -> TracedHolder:
-    (one,) = trace_node(seen, pods, now=NOON).gpus[0].holders
+def holder(seen: NodeFacts, pods: tuple[()] | None = None, lists: int = 2) -> TracedHolder:
+    (one,) = trace_node(seen, pods, now=NOON, lists=lists).gpus[0].holders
     return one
 
 
@@ -38,6 +38,12 @@ def test_a_pod_the_api_does_not_know_keeps_its_name_by_the_folders() -> None:
     one = holder(held(on_disk(kept=None)), ())
     assert (one.attribution, one.pod, one.namespace) == (Attribution.POD_GONE, "notebook-0", "team")
     assert one.gpu_class is GpuClass.POD_GONE_LIVE
+
+
+@pytest.mark.parametrize(("kept", "gone"), [(None, False), (True, False), (False, True)])
+def test_one_list_of_the_api_is_enough_only_where_the_kubelet_has_finished_with_the_pod(kept: bool | None, gone: bool) -> None:
+    one = holder(held(on_disk(kept=kept)), (), lists=1)
+    assert (one.gpu_class is GpuClass.POD_GONE_LIVE, one.pod) == (gone, "notebook-0")
 
 
 def test_a_pod_the_kubelet_has_finished_with_is_gone_without_the_api() -> None:

@@ -137,7 +137,7 @@ TAKEN: Final[Mapping[str, Taken]] = {
 
 
 def traced(facts: NodeFacts, pods: tuple[PodFacts, ...] | None) -> TracedGpu:
-    return trace_node(facts, pods, now=NOON).gpus[0]
+    return trace_node(facts, pods, now=NOON, lists=2).gpus[0]
 
 
 @pytest.mark.parametrize("case", GIVEN + OWN, ids=lambda case: str(case["id"]))
