@@ -44,7 +44,7 @@ def _section(step: Step, places: Sequence[str]) -> str:
 
 
 def _input_row(declared: In) -> str:
-    value = declared.form.value[1] + (", handed over by another pod" if declared.artifact else "")
+    value = declared.words + (", handed over by another pod" if declared.artifact else "")
     default = "(required)" if declared.default is None else f"`{_cell(declared.default)}`" if declared.default else "nothing"
     return f"| `--{declared.name}` | {_cell(declared.help)} | {_cell(value)} | {default} |\n"
 

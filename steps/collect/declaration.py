@@ -4,13 +4,25 @@ from typing import Final
 
 from steps.contracts.declaration import Form, In, Out, Step
 
+SHORTEST_INTERVAL_S: Final = 0.1
+"""Process lists hold the driver's global lock; 40 of them a second stalled a game (facts/gpu-and-linux 3.9)."""
+LONGEST_S: Final = 90.0
+"""All looks together; its pod has 120 s in all, and a node whose pod runs out of them is silent."""
+
 STEP: Final = Step(
     name="collect",
     help="look at this node: GPUs, allocations, holders, connections",
     inputs=(
         In("node", "name of the node this runs on"),
-        In("samples", "looks to take", Form.COUNT, default="1"),
-        In("interval-s", "seconds between two looks", Form.SECONDS, default="10"),
+        In("samples", "looks to take", Form.COUNT, default="1", least=1, most=12),
+        In(
+            "interval-s",
+            f"between two looks; all looks within {LONGEST_S:g} s",
+            Form.SECONDS,
+            default="10",
+            least=SHORTEST_INTERVAL_S,
+            most=60,
+        ),
         In("scan", "full, or quick: of /proc only what NVML lists; nothing is stopped on it", default="full"),
     ),
     outputs=(Out("facts", "NodeFacts", parcel=True),),

@@ -5,6 +5,7 @@ parameter values of a Workflow are foreign text (facts/hera-and-argo 3.12).
 """
 
 import enum
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,13 +41,32 @@ class Form(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """One input. A PATH names a file or folder that the step reads; `artifact` says that Argo lays the file there."""
+    """One input. A PATH names a file or folder that the step reads; `artifact` says that Argo lays the file there.
+
+    least, most: of a COUNT or of SECONDS, both included.
+    """
 
     name: str
     help: str
     form: Form = Form.NAME
     default: str | None = None
     artifact: bool = False
+    least: float = 0
+    most: float = math.inf
+
+    @property
+    def words(self) -> str:
+        """What a value may look like, for a person: "a whole number, from 1 to 12"."""
+        words = self.form.value[1]
+        if self.most < math.inf:
+            return f"{words}, from {self.least:g} to {self.most:g}"
+        return f"{words}, {self.least:g} or more" if self.least else words
+
+    def admits(self, value: str) -> bool:
+        """Whether a value has the form and lies within the bounds."""
+        if re.fullmatch(self.form.value[0], value) is None:
+            return False
+        return self.form not in {Form.COUNT, Form.SECONDS} or self.least <= float(value) <= self.most
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +151,9 @@ def _without_double_braces(document: bytes) -> bytes:
 
 def _checked(declared: In, given: str | None) -> str:
     value = declared.default if given is None else given
-    pattern, words = declared.form.value
-    if value is None or re.fullmatch(pattern, value) is None:
+    if value is None or not declared.admits(value):
         shown = "nothing" if value is None else repr(value if len(value) <= 80 else value[:77] + "...")
-        raise BadInput(f"--{declared.name} got {shown}; give {words}: {declared.help}")
+        raise BadInput(f"--{declared.name} got {shown}; give {declared.words}: {declared.help}")
     return value
 
 

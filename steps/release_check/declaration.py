@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from steps.collect.declaration import SHORTEST_INTERVAL_S
 from steps.contracts.declaration import Form, In, Out, Step
 from steps.contracts.errors import Exit
 
@@ -21,7 +22,7 @@ STEP: Final = Step(
             default="",
         ),
         In("grace-s", "its termination grace", Form.COUNT, default="30"),
-        In("interval-s", "seconds between two looks", Form.SECONDS, default="1"),
+        In("interval-s", "seconds between two looks", Form.SECONDS, default="1", least=SHORTEST_INTERVAL_S, most=60),
     ),
     outputs=(Out("check", "ReleaseCheck", parcel=True),),
     exits=(Exit.DONE, Exit.COULD_NOT, Exit.BAD_INPUT, Exit.MEMORY_NOT_BACK),

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from steps.collect.declaration import SHORTEST_INTERVAL_S
 from steps.contracts.declaration import Form, In, Out, Step
 from steps.contracts.errors import Exit
 
@@ -12,7 +13,7 @@ STEP: Final = Step(
         In("node", "name of the node this runs on"),
         In("receipt", "StopReceipt of stop", Form.PATH, artifact=True),
         In("captures", "what capture handed over: a JSON list of parcels", Form.PATH, artifact=True),
-        In("interval-s", "seconds between two looks", Form.SECONDS, default="1"),
+        In("interval-s", "seconds between two looks", Form.SECONDS, default="1", least=SHORTEST_INTERVAL_S, most=60),
     ),
     outputs=(Out("release", "Release", parcel=True),),
     exits=(Exit.DONE, Exit.COULD_NOT, Exit.BAD_INPUT, Exit.MEMORY_NOT_BACK),

@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from experiments import registry as experiments
+from steps.capture.declaration import LONGEST_S as CAPTURE_S
 from steps.cli import main
+from steps.collect.declaration import LONGEST_S as COLLECT_S
 from steps.contracts.declaration import Step, flags_of
 from steps.registry import STEPS, function_of
 from workflows import MANIFESTS
@@ -109,3 +111,11 @@ def test_every_declaration_has_its_function(name: str) -> None:
 
 def test_every_exit_code_that_a_step_declares_has_its_words() -> None:
     assert {code for step in ALL.values() for code in step.exits} <= set(EXIT_WORDS)
+
+
+@pytest.mark.parametrize(("step", "longest_s"), [("collect", COLLECT_S), ("capture", CAPTURE_S)])
+def test_a_node_pod_lives_longer_than_the_looks_it_may_be_asked_for(step: str, longest_s: float) -> None:
+    """Half a minute is for the pod to be scheduled and started, and for what a look itself takes."""
+    limits = [float(place.template["timeout"].removesuffix("s")) for place in PLACES if place.step.name == step]
+    assert limits
+    assert all(limit >= longest_s + 30 for limit in limits)

@@ -153,5 +153,5 @@ def test_a_receipt_that_did_not_act_is_bad_input(tmp_path: Path) -> None:
 
 
 def test_an_interval_that_would_spin_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="too short"):
+    with pytest.raises(BadInput, match="--interval-s got '0'; give seconds"):
         verified(tmp_path, free, interval="0")
