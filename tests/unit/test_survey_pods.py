@@ -1,5 +1,6 @@
 """What the API says of a pod, read from raw JSON."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -60,10 +61,15 @@ def test_the_grace_is_the_deletions_own_while_one_is_under_way() -> None:
     assert (pod_facts(raw, None).grace_s, pod_facts(raw, None).deletion_requested_at) == (20, None)
     raw["metadata"] |= {"deletionTimestamp": "2026-11-30T11:00:00Z", "deletionGracePeriodSeconds": 0}
     facts = pod_facts(raw, None)
-    assert facts.grace_s == 0
-    assert facts.deletion_requested_at is not None
+    assert (facts.grace_s, facts.deletion_requested_at) == (0, datetime(2026, 11, 30, 11, tzinfo=UTC))
     del raw["metadata"]["deletionGracePeriodSeconds"], raw["spec"]["terminationGracePeriodSeconds"]
     assert pod_facts(raw, None).grace_s == 30
+
+
+def test_the_grace_is_counted_once_the_servers_time_is_its_end() -> None:
+    raw = pod(ApiDouble(), "a")
+    raw["metadata"] |= {"deletionTimestamp": "2026-11-30T11:00:30Z", "deletionGracePeriodSeconds": 30}
+    assert pod_facts(raw, None).deletion_requested_at == datetime(2026, 11, 30, 11, tzinfo=UTC)
 
 
 def test_a_static_pod_carries_the_hash_that_is_its_uid_on_the_node() -> None:

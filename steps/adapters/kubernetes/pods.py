@@ -1,6 +1,7 @@
 """Raw pods to PodFacts, and which of them wait for a GPU. Pure."""
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from steps.adapters.kubernetes.api import Json
@@ -81,13 +82,21 @@ def pod_facts(raw: Json, owner_uid: str | None) -> PodFacts:
         phase=_phase(raw),
         created_at=created_at,
         started_at=instant_at(raw, "status", "startTime"),
-        deletion_requested_at=instant_at(raw, "metadata", "deletionTimestamp"),
+        deletion_requested_at=_deletion_requested_at(raw),
         grace_s=_grace_s(raw),
         gpus_requested=gpus_requested(mapping_at(raw, "spec")),
         containers=tuple(containers_of(raw)),
         config_hash=texts_at(raw, "metadata", "annotations").get(CONFIG_HASH),
         owner_uid=owner_uid,
     )
+
+
+def _deletion_requested_at(raw: Json) -> datetime | None:
+    """The server writes the *end* of the grace into deletionTimestamp (registry/rest/delete.go: now + grace)."""
+    ends_at = instant_at(raw, "metadata", "deletionTimestamp")
+    if ends_at is None or mapping_at(raw, "metadata").get("deletionGracePeriodSeconds") is None:
+        return ends_at
+    return ends_at - timedelta(seconds=count_at(raw, "metadata", "deletionGracePeriodSeconds"))
 
 
 def _phase(raw: Json) -> Phase:
