@@ -27,6 +27,10 @@ def missing_from(evidence: RunEvidence, recorded: Recorded | None, remarks: Iter
     for shard in evidence.shards:
         parts = (("cluster.json", shard.cluster), ("traced.json", shard.traced), ("decisions.json", shard.decisions))
         found.extend(f"shard {shard.shard}: {name} is missing or broken" for name, part in parts if part is None)
+        for name in shard.cluster.absent_namespaces if shard.cluster is not None else ():
+            found.append(
+                f"namespace {name} of the policy does not exist, so nobody in it was judged: correct the policy, or create it"
+            )
         for order in shard.orders if shard.orders is not None else ():
             found.extend(_gaps_of(order, evidence.sessions))
     found.extend(evidence.unreadable)

@@ -105,6 +105,7 @@ class Waiter(Document, frozen=True, kw_only=True):
 class ClusterFacts(Document, frozen=True, kw_only=True):
     """All pods of the surveyed nodes, all sessions of the policy's namespaces that ask for a GPU, all waiters.
 
+    absent_namespaces: those that the policy names and the cluster does not have; nothing in them was judged.
     pod_lists: how many lists, some seconds apart, `pods` puts together. What one list alone lacks is not yet gone.
     """
 
@@ -115,3 +116,4 @@ class ClusterFacts(Document, frozen=True, kw_only=True):
     sessions: tuple[Session, ...]
     waiters: tuple[Waiter, ...]
     pod_lists: int = 1
+    absent_namespaces: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ class Installation(Document, frozen=True, kw_only=True):
     controllers: images of Argo's controllers that run as Deployments. pod_makers: who may bring a pod into the namespace, one way
     or another, beyond the cluster's own controllers. probe_grants: what is bound to the probe's account. enforced: the namespace's
     pod security level, empty if it names none. clocks: what starts sweeps by itself. hooks: of git forges. claim: phase of the
-    evidence's volume claim.
+    evidence's volume claim. namespaces: all of the cluster.
     """
 
     document: Literal["Installation/1"] = "Installation/1"
@@ -57,3 +57,4 @@ class Installation(Document, frozen=True, kw_only=True):
     hooks: Sample[tuple[Hook, ...]]
     claim: Sample[str]
     policy: Sample[str]
+    namespaces: Sample[tuple[str, ...]]

@@ -157,9 +157,12 @@ class ClusterReader(Protocol):
     def sessions(self, policy: Policy, pods: Sequence[PodFacts]) -> tuple[Session, ...]:
         """The GPU workloads of the policy's namespaces (also those at 0 replicas that have pods left), with guards.
 
-        pods: all pods of the surveyed nodes; sessions with none of them and no waiting pod are left out.
-        Raises BadInput if a namespace of the policy does not exist.
+        pods: all pods of the surveyed nodes; sessions with none of them and no waiting pod are left out. A namespace that
+        does not exist has none: `absent_namespaces` names it.
         """
+
+    def absent_namespaces(self, policy: Policy) -> tuple[str, ...]:
+        """Namespaces of the policy that do not exist, in its order. One that may not be read is not among them."""
 
     def waiters(self, namespaces: Sequence[str] | None) -> tuple[Waiter, ...]:
         """Pods that are Pending because no GPU is free, oldest first; None: of all namespaces."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from steps.contracts.document import Sample
 from steps.contracts.errors import BadInput
 from steps.contracts.installation import Admission, Grant, Hook, Installation
 from steps.contracts.policy import Mode
@@ -44,6 +45,7 @@ def examine(seen: Installation) -> tuple[Finding, ...]:
         *of_list("git hooks", seen.hooks, lambda found: [_hook(one) for one in found]),
         of_object("evidence", seen.claim, _claim, APPLY),
         of_object("policy", seen.policy, _policy, "apply deploy/policy, or write the ConfigMap gpu-reclaim-policy"),
+        *of_list("policy's namespaces", seen.namespaces, lambda there: _absent(seen.policy, there)),
     )
 
 
@@ -178,3 +180,17 @@ def _policy(text: str) -> Finding:
     if policy.mode is Mode.OBSERVE or not policy.namespaces:
         return note("policy", f"mode {policy.mode.value}, {len(policy.namespaces)} namespaces: nothing will be stopped")
     return note("policy", f"mode {policy.mode.value}: idle sessions of {', '.join(policy.namespaces)} may be stopped")
+
+
+def _absent(told: Sample[str], there: Sequence[str]) -> list[Finding]:
+    """Sweeps go on without such a namespace, so here is where a misspelt one is found."""
+    text = told.known()
+    try:
+        named = () if text is None else parse_policy(text.encode(), "").namespaces
+    except BadInput:
+        return []  # told by the finding about the policy itself
+    absent = [name for name in named if name not in there]
+    if not absent:
+        return [good("policy's namespaces", f"all {len(named)} exist")] if named else []
+    words = f"the cluster has no {', '.join(absent)}: nobody in there is judged"
+    return [problem("policy's namespaces", words, "correct `namespaces` in the policy, or create what is missing")]

@@ -30,7 +30,8 @@ class Pods(NamedTuple):
 def run(inputs: Inputs, outside: Outside) -> Exit:
     """Write ClusterFacts. Waiters are those of all namespaces: whoever waits, waits for the same GPUs.
 
-    Raises BadInput (broken policy, a namespace that does not exist) and SourceUnavailable (API).
+    A namespace of the policy that does not exist is named in them and stops nobody else's judgement. Raises BadInput (broken
+    policy) and SourceUnavailable (API).
     """
     path = inputs.path("policy")
     policy = parse_policy(read_limited(path, MAX_POLICY_BYTES), str(path))
@@ -43,9 +44,12 @@ def run(inputs: Inputs, outside: Outside) -> Exit:
         sessions=cluster.sessions(policy, pods),
         waiters=cluster.waiters(None),
         pod_lists=lists,
+        absent_namespaces=cluster.absent_namespaces(policy),
         stamp=Stamp(made_by=MADE_BY, made_at=outside.clock.now(), origin=outside.origin),
     )
     inputs.put("cluster", facts)
+    if facts.absent_namespaces:
+        log_for(MADE_BY).warning("survey.namespaces_absent", namespaces=facts.absent_namespaces)
     log_for(MADE_BY).info(
         "survey.read",
         nodes=len(nodes),

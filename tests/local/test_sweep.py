@@ -18,14 +18,14 @@ from sim.world.state import Behaviour, World
 from sim.world.store import StateFile
 from steps.contracts.decision import Decisions
 from steps.contracts.document import decode
-from steps.contracts.run_record import RunRecord
+from steps.contracts.run_record import EvidenceSummary, RunRecord
 from steps.contracts.traced import Traced
 from workflows import MANIFESTS
 from workflows.local import Setting, load, run_locally
 
 A100 = "NVIDIA A100-SXM4-80GB"
 H100 = "NVIDIA H100 80GB HBM3"
-POLICY = "mode: act\nnamespaces: [vision]\nidle_after_s: 900\nminimum_age_s: 600\nmax_stops_per_sweep: 3\n"
+POLICY = "mode: act\nnamespaces: [misspelt, vision]\nidle_after_s: 900\nminimum_age_s: 600\nmax_stops_per_sweep: 3\n"
 IDLE = Behaviour(command="python3 -m ipykernel_launcher", memory_bytes=39 * GIB, exits_after_s=None)
 WORKING = Behaviour(command="python3 train.py", memory_bytes=61 * GIB, sm_ratio=0.93, busy_gpus=1)
 QUICK = {"look-interval-s": "5", "capture-interval-s": "5"}
@@ -147,6 +147,15 @@ def test_the_archive_runs_at_the_end_and_leaves_a_report(story: Story) -> None:
     place, _, _, _, second = story
     assert phases(second)["onExit"] == "Succeeded"
     assert (place.folder / "evidence/second/report.html").exists()
+
+
+def test_a_namespace_of_the_policy_that_does_not_exist_is_named_and_stops_no_judgement(story: Story) -> None:
+    place, _, _, _, second = story
+    assert (second.phase, ended(second, "judge")) == ("Succeeded", ["Succeeded"])
+    summary = decode((place.folder / "evidence/second/summary.json").read_bytes(), EvidenceSummary, "summary")
+    (named,) = (line for line in summary.missing if "misspelt" in line)
+    assert named.startswith("namespace misspelt of the policy does not exist")
+    assert named in (place.folder / "evidence/second/report.html").read_text(encoding="utf-8")
 
 
 def test_shards_without_any_answer_are_judged_all_the_same_each_with_its_own_nodes(tmp_path: Path) -> None:

@@ -98,6 +98,9 @@ class FakeCluster:
     def sessions(self, policy: Policy, pods: Sequence[PodFacts]) -> tuple[Session, ...]:
         return ()
 
+    def absent_namespaces(self, policy: Policy) -> tuple[str, ...]:
+        return ()
+
     def pods_on(self, nodes: Sequence[str]) -> tuple[PodFacts, ...]:
         if self.down:
             raise SourceUnavailable("the API server did not answer within 10 s")

@@ -45,6 +45,7 @@ def installed(**changes: Any) -> Installation:
         "hooks": (),
         "claim": "Bound",
         "policy": POLICY,
+        "namespaces": (OWN, "team"),
         **changes,
     }
     readings: dict[str, Any] = {
@@ -98,12 +99,19 @@ def grant(subject: str) -> Grant:
         ({"claim": Sample.absent("there is none")}, "deploy/overlays"),
         ({"policy": "mode: perhaps\n"}, "correct it"),
         ({"policy": Sample.absent("there is none")}, "deploy/policy"),
+        ({"policy": POLICY.replace("[]", "[team, misspelt]")}, "correct `namespaces`"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_remedy(change: dict[str, Any], word: str) -> None:
     (finding,) = complaints(installed(**change))
     assert finding.remedy is not None
     assert word in finding.remedy
+
+
+def test_a_namespace_that_the_policy_misspells_is_called_by_its_name_and_those_that_exist_are_not() -> None:
+    (finding,) = complaints(installed(policy=POLICY.replace("[]", "[misspelt, team]")))
+    assert finding.sentence == "the cluster has no misspelt: nobody in there is judged"
+    assert complaints(installed(policy=POLICY.replace("[]", "[team]"))) == []
 
 
 @pytest.mark.parametrize("name", [field.name for field in msgspec.structs.fields(Installation)[3:]])

@@ -6,7 +6,7 @@ import pytest
 
 from steps.adapters.kubernetes.cluster import KubernetesCluster
 from steps.contracts.cluster_facts import Guard, Session
-from steps.contracts.errors import BadInput, SourceUnavailable
+from steps.contracts.errors import SourceUnavailable
 from steps.contracts.policy import Mode, Policy
 from tests.unit.api_double import NOON, ApiDouble, FakeClock, Fault, forbidden
 from tests.unit.cluster_world import POLICY, TEAM, cluster, controlled_by, deploy, pod
@@ -178,9 +178,28 @@ def test_owners_in_a_ring_end_as_unknown() -> None:
     assert [met.guard for met in only(survey(api)).guards] == [Guard.OWNER_UNKNOWN]
 
 
-def test_a_namespace_that_does_not_exist_is_bad_input() -> None:
-    with pytest.raises(BadInput, match="namespace gone does not exist"):
-        survey(cluster(), policy=Policy(mode=Mode.ACT, namespaces=("gone",)))
+def test_a_namespace_that_does_not_exist_is_named_and_takes_no_session_of_another_with_it() -> None:
+    api = cluster()
+    deploy(api)
+    reader = KubernetesCluster(api, FakeClock())
+    policy = Policy(mode=Mode.ACT, namespaces=("gone", TEAM, "misspelt"))
+    assert len(reader.sessions(policy, reader.pods_on(["n1"]))) == 1
+    assert reader.absent_namespaces(policy) == ("gone", "misspelt")
+
+
+def test_a_namespace_that_may_not_be_read_is_not_called_absent() -> None:
+    api = cluster()
+    deploy(api)
+    api.faults.append(forbidden("get", f"/api/v1/namespaces/{TEAM}"))
+    assert KubernetesCluster(api, FakeClock()).absent_namespaces(Policy(mode=Mode.ACT, namespaces=(TEAM,))) == ()
+    assert Guard.NOT_READABLE in [met.guard for met in only(survey(api)).guards]
+
+
+def test_a_server_that_fails_on_a_namespace_ends_the_survey() -> None:
+    api = cluster()
+    api.faults.append(Fault("get", f"/api/v1/namespaces/{TEAM}", status=500))
+    with pytest.raises(SourceUnavailable, match=f"/api/v1/namespaces/{TEAM}"):
+        survey(api)
 
 
 def test_pods_that_may_not_be_listed_end_the_survey_with_verb_path_and_account() -> None:

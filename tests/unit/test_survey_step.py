@@ -137,12 +137,17 @@ def test_survey_says_by_how_many_lists_it_knows_the_pods(tmp_path: Path) -> None
     assert (facts.pod_lists, [pod.name for pod in facts.pods]) == (2, ["a-0"])
 
 
-def test_a_namespace_of_the_policy_that_does_not_exist_leaves_no_document(tmp_path: Path) -> None:
+def test_a_namespace_of_the_policy_that_does_not_exist_is_named_in_the_document_beside_the_sessions_of_others(
+    tmp_path: Path,
+) -> None:
+    api = cluster()
+    deploy(api)
     policy = tmp_path / "policy.yaml"
-    policy.write_text("mode: observe\nnamespaces: [gone]\n")
-    with pytest.raises(BadInput, match="gone"):
-        survey(inputs(SURVEY, tmp_path, nodes="[]", facts=delivered(tmp_path), policy=str(policy)), outside(cluster()))
-    assert not (tmp_path / "cluster").exists()
+    policy.write_text("mode: observe\nnamespaces: [gone, team]\n")
+    given = inputs(SURVEY, tmp_path, nodes='["n1"]', facts=delivered(tmp_path), policy=str(policy))
+    assert survey(given, outside(api)) is Exit.DONE
+    facts = decode((tmp_path / "cluster").read_bytes(), ClusterFacts, "cluster")
+    assert (facts.absent_namespaces, len(facts.sessions)) == (("gone",), 1)
 
 
 def with_nodes(number: int, name_length: int = 4) -> ApiDouble:

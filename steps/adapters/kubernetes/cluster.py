@@ -16,7 +16,6 @@ from steps.adapters.kubernetes.guard_lists import GuardLists
 from steps.adapters.kubernetes.pods import gpus_in, gpus_requested, is_over, pod_facts, waiter_of
 from steps.adapters.kubernetes.sessions import Workload, session_of
 from steps.contracts.cluster_facts import PodFacts, Session, Waiter
-from steps.contracts.errors import BadInput
 from steps.contracts.policy import Policy
 from steps.contracts.ports import Clock, GpuNode
 
@@ -52,6 +51,10 @@ class KubernetesCluster:
         found = [session for name in policy.namespaces for session in self._sessions_in(name, policy, surveyed)]
         return tuple(sorted(found, key=lambda session: (session.owner.namespace, session.owner.name, session.owner.uid)))
 
+    def absent_namespaces(self, policy: Policy) -> tuple[str, ...]:
+        """Fits the port."""
+        return tuple(name for name in policy.namespaces if not self._exists(name))
+
     def waiters(self, namespaces: Sequence[str] | None) -> tuple[Waiter, ...]:
         """Fits the port; always a fresh list."""
         raws = self._pods(ALL_PODS, field_selector="status.phase=Pending")
@@ -70,7 +73,8 @@ class KubernetesCluster:
         return None if top.lost else top.owner.uid
 
     def _sessions_in(self, namespace: str, policy: Policy, surveyed: set[str]) -> Iterable[Session]:
-        self._require(namespace)
+        if not self._exists(namespace):
+            return
         if self._listed is None:
             raws = self._pods(path_of("/api/v1", namespace, "pods"))
         else:
@@ -88,12 +92,12 @@ class KubernetesCluster:
                 by_uid.setdefault(top.owner.uid, Workload(top=top, pods=[])).pods.append(raw)
         return list(by_uid.values())
 
-    def _require(self, namespace: str) -> None:
+    def _exists(self, namespace: str) -> bool:
+        """Whether the namespace is there; where it may not be read (403) it counts as there, and is a guard of its sessions."""
         answer = self._lists.namespace(namespace)
-        if answer.status == 404:
-            raise BadInput(f"policy: namespace {namespace} does not exist in this cluster; correct `namespaces` or create it")
-        if not answer.ok and answer.status != 403:  # 403 becomes a guard of each session in it
+        if not answer.ok and answer.status not in {403, 404}:
             raise unavailable(answer, "get", f"/api/v1/namespaces/{namespace}")
+        return answer.status != 404
 
 
 def _gpus_of(raw: Json) -> int:

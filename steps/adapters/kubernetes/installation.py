@@ -61,6 +61,7 @@ class KubernetesInstallation:
                 "/api/v1", "persistentvolumeclaims", EVIDENCE_CLAIM, lambda raw: text_at(raw, "status", "phase") or "unknown"
             ),
             policy=self._there("/api/v1", "configmaps", POLICY_MAP, lambda raw: texts_at(raw, "data").get("policy.yaml", "")),
+            namespaces=self._names_at("/api/v1/namespaces"),
         )
 
     def _of(self, answer: Answer, read: Callable[[Json], T]) -> Sample[T]:
@@ -77,7 +78,10 @@ class KubernetesInstallation:
         return self._of(answer, read)
 
     def _names(self, prefix: str, plural: str) -> Sample[tuple[str, ...]]:
-        answer = self._api.list(path_of(prefix, self._namespace, plural))
+        return self._names_at(path_of(prefix, self._namespace, plural))
+
+    def _names_at(self, path: str) -> Sample[tuple[str, ...]]:
+        answer = self._api.list(path)
         return self._of(answer, lambda raw: tuple(sorted(name_of(one) for one in list_at(raw, "items"))))
 
     def _nodes(self) -> Sample[Any]:
