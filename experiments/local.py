@@ -26,10 +26,11 @@ NODE: Final = "gpu-sim-1"
 PRODUCT: Final = "Simulated GPU (A100 80GB)"
 NAMESPACES: Final = ("gpu-reclaim", "gpu-zombie-test")
 INJECTED: Final[Mapping[str, Mapping[str, str]]] = {
-    "ghost": {"scenarios": "s2"},
+    "ghost": {"scenarios": "s2", "observe-s": "6"},
     "stuck": {"scenarios": "s2", "grace-s": "5"},
 }
-"""Faults that are put in, by name: memory that a killed worker leaves without a process; a killed worker that stays in state D."""
+"""Faults that are put in, by name: memory that a killed worker leaves without a process, watched for longer than a driver may take;
+a killed worker that stays in state D."""
 
 
 @dataclass(frozen=True)

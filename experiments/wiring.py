@@ -9,7 +9,7 @@ from steps.contracts.ports import Outside
 def zombie_outside(base: Outside) -> ZombieOutside:
     """Raises BadInput where the base is none that the experiments know."""
     if base.origin is Origin.SIMULATED:
-        from sim.zombie import simulated_outside  # noqa: PLC0415 - the shipped image holds no simulator
+        from sim.zombie.outside import simulated_outside  # noqa: PLC0415 - the shipped image holds no simulator
 
         return simulated_outside(base)
     from experiments.adapters.real import RealZombieOutside  # noqa: PLC0415

@@ -28,6 +28,15 @@ NODE_POD_PATCH: Final = '{"hostPID":true,"runtimeClassName":"nvidia"}'
 """hostPID and the runtime class are no template fields. A constant: substitution escapes one JSON level only, so a
 parameter inside it could rewrite the pod (facts/hera-and-argo 3.5)."""
 
+WAIT_ON: Final = {"workflows.argoproj.io/kill-cmd-wait": '["/var/run/argo/argoexec", "version"]'}
+"""What Argo runs in its `wait` container to stop it, instead of `kill 1`: nothing, so that it goes on until the step has ended, and
+hands over what the step wrote. By itself it stops waiting at once and reports no outputs (4.0.5: executor Wait)."""
+STOP_BY_FILE: Final = {
+    **WAIT_ON,
+    "workflows.argoproj.io/kill-cmd-main": '["/bin/sh", "-c", "printf %d > /var/run/argo/ctr/main/signal"]',
+}
+"""With the host's PIDs `kill 1` goes to the node's own init. The emissary looks at this file every 2 s and signals the step."""
+
 OUT: Final = EmptyDirVolume(name="out", mount_path="/out", size_limit=m.Quantity("64Mi"))
 IN: Final = EmptyDirVolume(name="in", mount_path="/in", size_limit=m.Quantity("64Mi"))
 TMP: Final = EmptyDirVolume(name="tmp", mount_path="/tmp", size_limit=m.Quantity("64Mi"))
@@ -149,6 +158,7 @@ class Wiring:
         return Container(
             name=self.step.name,
             labels={**PART_OF, "gpu-reclaim.dev/step": self.step.name},
+            annotations=STOP_BY_FILE,
             service_account_name="probe",
             timeout=f"{timeout_s}s",
             node_selector={"kubernetes.io/hostname": "{{inputs.parameters.node}}"},

@@ -15,7 +15,7 @@ from experiments.zombie.drive.declaration import STEP as DRIVE
 from experiments.zombie.report.declaration import STEP as REPORT
 from experiments.zombie.watch.declaration import STEP as WATCH
 from workflows.frame import DAY_S, HOUR_S, RUN, framed
-from workflows.pods import EVIDENCE, EVIDENCE_FOLDER, Wiring
+from workflows.pods import EVIDENCE, EVIDENCE_FOLDER, WAIT_ON, Wiring
 
 CHAIN: Final = ("s1-stays", "s1-execs", "s2", "s3", "s4")
 ANY_END: Final = ("Succeeded", "Failed", "Errored", "Skipped", "Omitted")
@@ -146,9 +146,9 @@ def _scenario() -> None:
 
 
 def _drive() -> None:
-    """On the node of the session: drive and watch then read one clock."""
+    """On the node of the session: drive and watch then read one clock. Stopped half-way, it cleans up and hands over its record."""
     made = Wiring(DRIVE, given={**RUN, "namespace": "gpu-zombie-test", **_from_workflow(*DRIVEN_BY_PARAMETER)}).container(
-        reads_api=True, account="experimenter", active_deadline_seconds=3600
+        reads_api=True, account="experimenter", active_deadline_seconds=3600, annotations=WAIT_ON
     )
     made.node_selector = {"kubernetes.io/hostname": "{{inputs.parameters.node}}"}
     made.tolerations = [m.Toleration(operator="Exists")]

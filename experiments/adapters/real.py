@@ -32,8 +32,11 @@ class RealZombieOutside:
     def sessions(self, namespace: str) -> "Sessions":
         from experiments.adapters.execute import WebsocketExec
         from experiments.adapters.sessions import KubernetesSessions
+        from experiments.zombie.manifest import LONGEST_LIFE_S
+        from steps.adapters.kubernetes.client import RealApi
 
-        return KubernetesSessions(self._api, WebsocketExec(self._base.environment), namespace)
+        patient = RealApi(self._base.environment, timeout_s=(5.0, float(LONGEST_LIFE_S)))
+        return KubernetesSessions(self._api, WebsocketExec(self._base.environment), namespace, patient=patient)
 
     def partner(self, run: str, scenario: str) -> "Partner":
         from experiments.adapters.partner import DrivesPartner, WatchsPartner

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from experiments.adapters.log_following import FollowedLog
 from experiments.zombie.manifest import CONTAINER
 from experiments.zombie.ports import Executed, SessionSeen
 from experiments.zombie.recording import Ending
@@ -27,8 +28,9 @@ class Exec(Protocol):
 class KubernetesSessions:
     """Fits ports.Sessions."""
 
-    def __init__(self, api: Api, execute: Exec, namespace: str) -> None:
-        self._api, self._exec, self._namespace = api, execute, namespace
+    def __init__(self, api: Api, execute: Exec, namespace: str, *, patient: Api) -> None:
+        """patient: waits as long as a session lives for the next piece of an answer."""
+        self._api, self._exec, self._namespace, self._patient = api, execute, namespace, patient
 
     def create(self, manifest: Mapping[str, object]) -> Rejected | None:
         prefix, plural = (CORE, "pods") if manifest["kind"] == "Pod" else (APPS, "deployments")
@@ -52,6 +54,10 @@ class KubernetesSessions:
         path = path_of(CORE, self._namespace, "pods", pod, f"log?container={CONTAINER}")
         status, text = self._api.text(path, limit_bytes=MAX_LOG_BYTES)
         return Sample.measured(text) if status == 200 else Sample.error(f"HTTP {status}: {text[:200]}")
+
+    def follow_log(self, pod: str) -> FollowedLog:
+        path = path_of(CORE, self._namespace, "pods", pod, f"log?container={CONTAINER}&follow=true")
+        return FollowedLog(self._patient, path, MAX_LOG_BYTES)
 
     def end(self, pod: SessionSeen, how: Ending) -> Rejected | None:
         path = path_of(CORE, self._namespace, "pods", pod.facts.name)

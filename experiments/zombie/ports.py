@@ -30,6 +30,13 @@ class SessionSeen(Document, frozen=True, kw_only=True):
     problem: str | None
 
 
+class LogToItsEnd(Protocol):
+    """A pod log that is being read along."""
+
+    def whole(self, within_s: float) -> Sample[str] | None:
+        """The log with everything the container said; None if its end was not heard within so many seconds."""
+
+
 class Sessions(Protocol):
     """The experiment's own namespace. Nothing outside of it can be reached through this."""
 
@@ -41,7 +48,12 @@ class Sessions(Protocol):
     def execute(self, pod: str, argv: Sequence[str], *, timeout_s: float) -> Executed:
         """Raises SourceUnavailable if the command could not be started or did not end in time."""
 
-    def log(self, pod: str) -> Sample[str]: ...
+    def log(self, pod: str) -> Sample[str]:
+        """What the container has said so far."""
+
+    def follow_log(self, pod: str) -> LogToItsEnd:
+        """Read along from now on: the last words of a container go with its object, in a moment that no poll is sure to meet."""
+
     def end(self, pod: SessionSeen, how: Ending) -> Rejected | None:
         """End this very pod, by uid. GONE is a value."""
 

@@ -73,6 +73,7 @@ class What(enum.Enum):
     TERMINATING = "deletion accepted"
     GONE = "object gone"
     RECREATED = "somebody made it again"
+    BROKEN_OFF = "broken off; cleaning up"
     CLEANED = "cleaned up"
     SAID = "the pod log says"
 
@@ -90,7 +91,8 @@ class Repetition(Document, frozen=True, kw_only=True):
     """One session from creation to the end of its object. failure: the sentence why it did not get to its end.
 
     pods: as the API last described each pod of the session, so that the node's processes can be named.
-    log: the pod log as last read before the object went. killed_pid, orphan_pid: the container's numbers.
+    log: the pod log as last read. log_whole: it was read until the container had ended, so what is not in it was not said.
+    killed_pid, orphan_pid: the container's numbers.
     recreated: pods of the same name or owner and another uid that were there after the deletion, with what made them.
     """
 
@@ -105,12 +107,14 @@ class Repetition(Document, frozen=True, kw_only=True):
     after_kill: Observation | None
     before_delete: Observation | None
     log: Sample[str]
+    log_whole: bool
     recreated: tuple[str, ...]
     failure: str | None
 
 
 class DriveRecord(Document, frozen=True, kw_only=True):
-    """failure: why nothing, or not all, was driven; None if every repetition was begun."""
+    """failure: why nothing, or not all, was driven; None if every repetition was begun. Written anew after each repetition, so that
+    what was driven survives the end of drive."""
 
     document: Literal["DriveRecord/1"] = "DriveRecord/1"
     stamp: Stamp

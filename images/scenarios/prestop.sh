@@ -7,25 +7,19 @@ wait_s="${PRESTOP_WAIT_S:-20}"
 
 say() { printf '{"at": "%s", "event": "prestop.%s", "pids": "%s"}\n' "$(date -u +%Y-%m-%dT%H:%M:%S.%3N+00:00)" "$1" "$2"; }
 
-# PIDs that have a /dev/nvidia<number> open. A process that ends while we look is no GPU process any more.
+# PIDs that have a /dev/nvidia<number> open, by one walk: on a busy node a process for every link takes longer than the wait. A process
+# that ends while we look is no GPU process any more.
 gpu_pids() {
-  found=""
-  for folder in /proc/[0-9]*; do
-    for link in "$folder"/fd/*; do
-      case "$(readlink "$link")" in
-        /dev/nvidia[0-9]*) found="$found ${folder#/proc/}"; break ;;
-      esac
-    done
-  done
-  echo "$found"
+  find /proc/[0-9]*/fd -maxdepth 1 -ignore_readdir_race -lname '/dev/nvidia[0-9]*' | cut -d / -f 3 | sort -nu | tr '\n' ' '
 }
+now_ms() { date +%s%3N; }
 
 pids="$(gpu_pids)"
 say began "$pids"
 for pid in $pids; do kill -TERM "$pid"; done
-until_s=$(($(date +%s) + wait_s))
+until_ms=$(($(now_ms) + wait_s * 1000))
 left="$pids"
-while [ -n "$left" ] && [ "$(date +%s)" -lt "$until_s" ]; do
+while [ -n "$left" ] && [ "$(now_ms)" -lt "$until_ms" ]; do
   sleep 0.2
   left="$(gpu_pids)"
 done

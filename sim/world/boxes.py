@@ -45,6 +45,7 @@ def start(world: World, pod: Json, path: str) -> None:
         processes=[],
     )
     world.boxes[pod["metadata"]["uid"]] = box
+    world.logs[_log_key(path)] = ""  # a log is one container's, not one name's
     spawn(world, box, ppid=0, name=pid1, command=PROGRAMS[pid1], role="init")
     if pid1 == "tini":
         spawn(world, box, ppid=1, name="sleep", command="sleep infinity", role="child")

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from sim.world.store import StateFile
 from steps.cli import main
 from steps.contracts.document import Origin
 from steps.contracts.errors import BadInput, Exit
+from steps.contracts.run_record import NodeRecord
 from workflows import MANIFESTS
 from workflows.local import load
 
@@ -115,7 +117,7 @@ def test_the_report_shows_the_numbers_of_the_results(whole: LocalRun) -> None:
 
 
 def test_injected_memory_without_a_process_is_a_ghost_with_a_remedy_that_nobody_carries_out(tmp_path: Path) -> None:
-    (one,) = run(tmp_path, injected="ghost", scenarios="s2").results.scenarios
+    (one,) = run(tmp_path, injected="ghost", scenarios="s2", observe_s="6").results.scenarios
     assert (words(one)[Row.KILLED_CONTEXT], words(one)[Row.AFTER_DELETION]) == (Word.YES, Word.STAYS)
     assert [("GHOST_CONTEXT" in remedy) for remedy in one.repetitions[0].remedies] == [True]
 
@@ -167,6 +169,51 @@ def test_a_run_that_is_stopped_half_way_cleans_up_and_leaves_its_record(tmp_path
     assert drive.wait(timeout=30) == Exit.COULD_NOT
     assert StateFileApi(state).list(PODS).body["items"] == []
     assert (tmp_path / "record").exists()
+
+
+def test_what_was_measured_before_a_stop_counts_and_the_half_repetition_says_so(tmp_path: Path) -> None:
+    stopped = threading.Event()
+
+    def stop() -> None:
+        """Tell drive to end as soon as its second session is there."""
+        api = StateFileApi(tmp_path / "zombie.json")
+        while not stopped.wait(0.02):
+            labels = [one["metadata"]["labels"] for one in api.list(PODS).body["items"]]
+            if any(one.get("gpu-reclaim.dev/session") == "s2-2" for one in labels):
+                os.kill(_drive_of(tmp_path), signal.SIGTERM)
+                return
+
+    def tell(node: NodeRecord) -> None:
+        if node.template == "drive" and not watching:
+            watching.append(threading.Thread(target=stop))
+            watching[0].start()
+
+    watching: list[threading.Thread] = []
+    done = run_here(tmp_path, "zombie", {**QUICK, "scenarios": "s2", "observe-s": "10", "repetitions": "3"}, tell)
+    stopped.set()
+    watching[0].join()
+    (one,) = done.results.scenarios
+    assert {(v.row, v.measured, v.n, v.of) for v in one.verdicts} >= {
+        (Row.ORPHAN, Word.WITH_PID1, 1, 2),
+        (Row.AFTER_DELETION, Word.FREE, 1, 2),
+    }
+    assert one.problem is not None
+    assert "repetition 2: the run was stopped half-way" in one.problem
+    assert "repetition 3 was not begun" in one.problem
+    assert "0 of 1 scenarios were measured to their end" in (done.folder / "report.html").read_text(encoding="utf-8")
+    assert StateFileApi(tmp_path / "zombie.json").list(PODS).body["items"] == []
+
+
+def _drive_of(folder: Path) -> int:
+    """The drive that works on this folder's world."""
+    for process in Path("/proc").iterdir():
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0") if process.name.isdecimal() else []
+            if b"drive" in words and os.fsencode(folder) in (process / "environ").read_bytes():
+                return int(process.name)
+        except OSError:
+            continue
+    raise AssertionError("no drive runs here")
 
 
 def test_a_gpu_in_use_is_not_touched(tmp_path: Path) -> None:

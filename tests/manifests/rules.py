@@ -141,6 +141,18 @@ def only_node_pods_are_root(content: Content) -> list[str]:
     return found
 
 
+def node_pods_are_not_stopped_by_kill_1(content: Content) -> list[str]:
+    """With the host's PIDs, Argo's own way to stop a container signals the node's init."""
+    unsafe = (one for one in templates(content) if is_node_pod(one))
+    wanted = ("workflows.argoproj.io/kill-cmd-main", "workflows.argoproj.io/kill-cmd-wait")
+    return [
+        f"{one['name']} has no {key}"
+        for one in unsafe
+        for key in wanted
+        if key not in one.get("metadata", {}).get("annotations", {})
+    ]
+
+
 def one_lock_deep(content: Content) -> list[str]:
     """Nested locks can deadlock: at most one place of a workflow has one."""
     holders = [one["name"] for one in templates(content) if "synchronization" in one]
@@ -185,6 +197,7 @@ EVERY: Final[tuple[Callable[[Content], list[str]], ...]] = (
     tokens_are_mounted_by_exception,
     containers_are_confined,
     only_node_pods_are_root,
+    node_pods_are_not_stopped_by_kill_1,
     one_lock_deep,
     pods_outlive_the_archive,
 )

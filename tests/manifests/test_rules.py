@@ -57,6 +57,7 @@ def test_a_misspelt_field_breaks_the_closed_schema() -> None:
 
 BREAKS: dict[Callable[[Content], list[str]], Callable[[Content], Any]] = {
     rules.references_resolve: lambda c: task(c, "reclaim", "stop").update(depends="capture"),
+    rules.node_pods_are_not_stopped_by_kill_1: lambda c: template(c, "collect")["metadata"].pop("annotations"),
     rules.no_script: lambda c: template(c, "nodes").update(script={"source": "print(1)"}),
     rules.nothing_newer_than_4_0: lambda c: template(c, "collect").update(pendingTimeout="1m"),
     rules.patches_are_constant: lambda c: template(c, "collect").update(podSpecPatch='{"hostPID":{{inputs.parameters.node}}}'),

@@ -62,8 +62,17 @@ def stretches(*glances: Glance) -> tuple[Stretch, ...]:
     return history.stretches
 
 
-def life(*glances: Glance, log: str | None = "", gone_s: float | None = 12.0, **changes: object) -> Track:
-    """A session that began at 0, with a worker at 2 that was killed at 5, a second one at 8, and its deletion at 11 s."""
+def life(
+    *glances: Glance,
+    log: str | None = "",
+    log_whole: bool = True,
+    gone_s: float | None = 12.0,
+    broken_off_s: float | None = None,
+) -> Track:
+    """A session that began at 0, with a worker at 2 that was killed at 5, a second one at 8, and its deletion at 11 s.
+
+    broken_off_s: when it was broken off; of what was to come after that, nothing was done.
+    """
     marks = [
         Mark(at=at(0), what=What.CREATE),
         Mark(at=at(SPAWNED_S), what=What.SPAWN),
@@ -71,7 +80,9 @@ def life(*glances: Glance, log: str | None = "", gone_s: float | None = 12.0, **
         Mark(at=at(RESPAWNED_S), what=What.RESPAWN),
         Mark(at=at(DELETED_S), what=What.DELETE, detail="delete"),
     ]
-    if gone_s is not None:
+    if broken_off_s is not None:
+        marks = [*(one for one in marks if one.at <= at(broken_off_s)), Mark(at=at(broken_off_s), what=What.BROKEN_OFF)]
+    elif gone_s is not None:
         marks.append(Mark(at=at(gone_s - 0.2), until=at(gone_s), what=What.GONE))
     repetition = Repetition(
         number=1,
@@ -85,6 +96,7 @@ def life(*glances: Glance, log: str | None = "", gone_s: float | None = 12.0, **
         after_kill=None,
         before_delete=None,
         log=Sample.absent("not read") if log is None else Sample.measured(log),
+        log_whole=log_whole,
         recreated=(),
         failure=None,
     )

@@ -11,14 +11,16 @@ import pytest
 from experiments.adapters.execute import exit_code
 from experiments.adapters.glances import NodeGlances
 from experiments.adapters.partner import DrivesPartner, WatchsPartner
-from experiments.adapters.sessions import KubernetesSessions
+from experiments.adapters.sessions import MAX_LOG_BYTES, KubernetesSessions
 from experiments.zombie.manifest import manifest
 from experiments.zombie.ports import Executed, Watching
 from experiments.zombie.recording import Ending, Kind, WatchedProcess
 from experiments.zombie.scenarios import SCENARIOS, ScenarioId
 from sim.api import StateFileApi
+from sim.clock import SimulatedClock
 from sim.scenarios.builder import WorldBuilder
 from sim.world.store import StateFile
+from sim.zombie.log import FollowedLogApi
 from steps.adapters.kubernetes.api import Answer
 from steps.contracts.errors import SourceUnavailable
 from steps.contracts.ports import Rejected, Rejection
@@ -213,8 +215,9 @@ def sessions(tmp_path: Path) -> KubernetesSessions:
     built = WorldBuilder(NOON)
     built.namespace("gpu-zombie-test")
     built.node("node-a", "Simulated GPU", gpus=1, memory_gib=80)
-    StateFile(tmp_path / "world.json").create(built.world)
-    return KubernetesSessions(StateFileApi(tmp_path / "world.json"), NoExec(), "gpu-zombie-test")
+    state = tmp_path / "world.json"
+    StateFile(state).create(built.world)
+    return KubernetesSessions(StateFileApi(state), NoExec(), "gpu-zombie-test", patient=FollowedLogApi(state))
 
 
 def made(sessions: KubernetesSessions, scenario: ScenarioId = ScenarioId.S2, **changes: Any) -> str:
@@ -288,3 +291,46 @@ def test_a_deployments_pods_carry_the_sessions_labels() -> None:
 )
 def test_the_exit_code_of_an_exec_is_known_or_unknown(status: str, code: int | None) -> None:
     assert exit_code(status) == code
+
+
+class Answers(ApiDouble):
+    """Answers a log with this, or not at all."""
+
+    def __init__(self, status: int = 200, text: str = "", *, lost: bool = False) -> None:
+        super().__init__()
+        self._answer, self._lost, self.asked = (status, text), lost, list[str]()
+
+    def text(self, path: str, *, limit_bytes: int) -> tuple[int, str]:
+        self.asked.append(path)
+        if self._lost:
+            raise SourceUnavailable("the connection broke")
+        return self._answer[0], self._answer[1][:limit_bytes]
+
+
+def heard(api: Answers) -> str | None:
+    followed = KubernetesSessions(ApiDouble(), NoExec(), "gpu-zombie-test", patient=api).follow_log("a-pod")
+    whole = followed.whole(5.0)
+    return None if whole is None else whole.known()
+
+
+def test_a_log_is_read_along_to_its_end() -> None:
+    api = Answers(text="first\nlast\n")
+    assert heard(api) == "first\nlast\n"
+    assert api.asked == ["/api/v1/namespaces/gpu-zombie-test/pods/a-pod/log?container=session&follow=true"]
+
+
+@pytest.mark.parametrize("api", [Answers(lost=True), Answers(404, "no such pod"), Answers(text="x" * MAX_LOG_BYTES)])
+def test_a_log_that_broke_off_or_was_cut_is_not_whole(api: Answers) -> None:
+    assert heard(api) is None
+
+
+def test_a_followed_log_of_the_simulator_ends_with_the_container(sessions: KubernetesSessions, tmp_path: Path) -> None:
+    name = made(sessions)
+    clock = SimulatedClock(tmp_path / "world.json")
+    clock.sleep(5)
+    (pod,) = sessions.pods()
+    followed = sessions.follow_log(name)
+    assert followed.whole(0.1) is None, "its container runs"
+    sessions.end(pod, Ending.DELETE)
+    clock.sleep(40)
+    assert followed.whole(5.0) is not None

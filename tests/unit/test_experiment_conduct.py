@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from experiments.zombie.drive.conduct import Conduct
-from experiments.zombie.drive.interruption import Interrupted
 from experiments.zombie.ports import Executed, SessionSeen
 from experiments.zombie.recording import Ending, Kind, Settings, Shape, What
 from experiments.zombie.scenarios import SCENARIOS, ScenarioId
@@ -88,20 +87,26 @@ def pod(name: str, uid: str, labels: Mapping[str, str], *, made_by: str | None =
 
 @dataclass
 class FakeCluster:
-    """Sessions over a clock that costs nothing. fails: this act raises, once. successor: what a controller makes again once the pod
-    is gone. stays: the object never goes."""
+    """Sessions over a clock that costs nothing.
+
+    fails: this act raises, once. interrupts: the run is stopped during this act. successor: what a controller makes again once
+    the pod is gone. stays: the object never goes. last_words: what no poll of the log hears any more; None: it is not heard to its
+    end.
+    """
 
     now_utc: datetime = NOON
     alive: dict[str, SessionSeen] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
     fails: str = ""
     interrupts: str = ""
+    stopped: bool = False
     refuses: Rejected | None = None
     successor: SessionSeen | None = None
     stays: bool = False
     starts: bool = True
     ends_at: dict[str, datetime] = field(default_factory=dict)
     text: str = ""
+    last_words: str | None = ""
     pids: int = 6
 
     def now(self) -> datetime:
@@ -140,6 +145,12 @@ class FakeCluster:
     def log(self, pod: str) -> Sample[str]:
         return Sample.measured(self.text) if pod in self.alive else Sample.error("HTTP 404")
 
+    def follow_log(self, pod: str) -> "FakeCluster":
+        return self
+
+    def whole(self, within_s: float) -> Sample[str] | None:
+        return None if self.last_words is None else Sample.measured(self.text + self.last_words)
+
     def end(self, pod: SessionSeen, how: Ending) -> Rejected | None:
         self._act("end")
         if self.refuses is not None:
@@ -153,12 +164,12 @@ class FakeCluster:
         return None
 
     def remove_deployment(self, name: str) -> Rejected | None:
+        self._act("remove")
         return None
 
     def _act(self, word: str) -> None:
         if self.interrupts == word:
-            self.interrupts = ""
-            raise Interrupted("the run was stopped half-way")
+            self.stopped = True
         if self.fails == word:
             self.fails = ""
             raise SourceUnavailable(f"{word} failed")
@@ -180,7 +191,9 @@ def replace_deleting(seen: SessionSeen, at: datetime) -> SessionSeen:
 
 
 def conduct(cluster: FakeCluster, **changes: Any) -> Conduct:
-    return Conduct(SCENARIOS[ScenarioId.S2], settings(**changes), "run-1", 1, cluster, cluster.now, cluster.pace)
+    return Conduct(
+        SCENARIOS[ScenarioId.S2], settings(**changes), "run-1", 1, cluster, cluster.now, cluster.pace, lambda: cluster.stopped
+    )
 
 
 def test_the_acts_follow_the_seeds_cycle_and_end_with_a_clean_namespace() -> None:
@@ -200,9 +213,8 @@ def test_whatever_act_fails_is_said_and_the_session_is_removed(act: str) -> None
 @pytest.mark.parametrize("act", ["parent", "observe", "kill", "end"])
 def test_a_run_that_is_stopped_half_way_removes_the_session_and_begins_no_other(act: str) -> None:
     cluster = FakeCluster(interrupts=act)
-    one = conduct(cluster)
-    done = one.whole()
-    assert (one.interrupted is not None, cluster.alive) == (True, {})
+    done = conduct(cluster).whole()
+    assert (cluster.stopped, cluster.alive) == (True, {})
     assert done.failure is not None
     assert "stopped half-way" in done.failure
 
@@ -254,6 +266,28 @@ def test_what_an_earlier_run_left_is_removed_before_anything_begins() -> None:
 def test_the_log_is_kept_although_it_goes_with_the_pod() -> None:
     done = conduct(FakeCluster()).whole()
     assert "gpu_worker.holding" in (done.log.known() or "")
+
+
+def test_the_last_words_are_heard_although_they_go_with_the_pod() -> None:
+    done = conduct(FakeCluster(last_words="the very last\n")).whole()
+    assert ((done.log.known() or "").endswith("the very last\n"), done.log_whole) == (True, True)
+
+
+def test_a_log_that_was_not_heard_to_its_end_is_kept_and_not_called_whole() -> None:
+    done = conduct(FakeCluster(last_words=None)).whole()
+    assert ("gpu_worker.holding" in (done.log.known() or ""), done.log_whole) == (True, False)
+
+
+@pytest.mark.parametrize("act", ["parent", "observe", "kill", "end"])
+def test_where_it_was_broken_off_is_marked_before_the_clean_up(act: str) -> None:
+    marks = conduct(FakeCluster(interrupts=act)).whole().marks
+    assert [mark.what for mark in marks][-2:] == [What.BROKEN_OFF, What.CLEANED]
+
+
+def test_a_stop_during_the_last_clean_up_neither_leaves_a_pod_nor_spoils_what_was_measured() -> None:
+    cluster = FakeCluster(interrupts="remove")
+    done = conduct(cluster, kind=Kind.DEPLOYMENT).whole()
+    assert (cluster.stopped, done.failure, done.marks[-1].what, cluster.alive) == (True, None, What.CLEANED, {})
 
 
 def test_every_state_is_watched_for_as_long_as_was_asked() -> None:

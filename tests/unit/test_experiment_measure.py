@@ -5,11 +5,12 @@ import json
 import msgspec
 import pytest
 
-from experiments.zombie.recording import WatchedProcess
+from experiments.zombie.ports import Glance
+from experiments.zombie.recording import WatchedProcess, What
 from experiments.zombie.report.measure import held_bytes, measure, timed
 from experiments.zombie.report.track import Track
 from experiments.zombie.results import Figure, Interval, Measured, Word
-from experiments.zombie.scenarios import Row
+from experiments.zombie.scenarios import SCENARIOS, Row, ScenarioId
 from experiments.zombie.watch.history import ALLOWANCE_BYTES
 from steps.contracts.cluster_facts import ContainerFacts, Phase, PodFacts
 from tests.unit.experiment_world import (
@@ -18,6 +19,7 @@ from tests.unit.experiment_world import (
     GRACE_S,
     HELD,
     KILLED,
+    KILLED_S,
     ORPHAN,
     POD,
     at,
@@ -29,8 +31,8 @@ from tests.unit.experiment_world import (
 )
 
 
-def answer(track: Track, row: Row, remedies: tuple[str, ...] = ()) -> Measured:
-    return next(one for one in measure(track, GRACE_S, remedies) if one.row is row)
+def answer(track: Track, row: Row, remedies: tuple[str, ...] = (), scenario: ScenarioId = ScenarioId.S2) -> Measured:
+    return next(one for one in measure(track, SCENARIOS[scenario], GRACE_S, remedies) if one.row is row)
 
 
 def within(track: Track, figure: Figure) -> Interval | None:
@@ -90,7 +92,7 @@ def test_memory_that_a_forked_child_keeps_is_said_with_its_holder() -> None:
     ],
 )
 def test_memory_within_the_allowance_counts_as_free(left: int, word: Word) -> None:
-    track = life(*ordinary(glance(11.2, BASELINE + left), glance(14.0, BASELINE + left)))
+    track = life(*ordinary(glance(11.2, BASELINE + left), glance(18.0, BASELINE + left)))
     assert answer(track, Row.AFTER_DELETION).word is word
 
 
@@ -208,6 +210,127 @@ def test_the_first_workers_words_are_not_the_second_ones() -> None:
 def test_no_clean_up_says_whether_the_signal_came(words: str, sentence: str) -> None:
     said = answer(life(*ordinary(*ALL_WELL), log=words), Row.CLEAN_UP)
     assert (said.word, sentence in said.sentence) == (Word.NO, True)
+
+
+CLEANED = log({"event": "prestop.began"}, {"event": "gpu_worker_fixed.cleanup_done", "pid": ORPHAN})
+SILENT_SO_FAR = log({"event": "gpu_worker_fixed.holding", "pid": ORPHAN})
+
+
+@pytest.mark.parametrize(
+    ("words", "whole", "clean_up", "orphan"),
+    [
+        (CLEANED, True, Word.YES, Word.LEFT),
+        (CLEANED, False, Word.YES, Word.LEFT),
+        (SILENT_SO_FAR, False, Word.UNKNOWN, Word.UNKNOWN),
+        (SILENT_SO_FAR, True, Word.NO, Word.WITH_PID1),
+    ],
+)
+def test_what_a_log_does_not_say_counts_only_if_it_was_heard_to_its_end(
+    words: str, whole: bool, clean_up: Word, orphan: Word
+) -> None:
+    """As seen on a busy machine: the object went before the next poll of the log, and with it the words of the handler."""
+    track = life(*ordinary(*ALL_WELL), log=words, log_whole=whole)
+    said = {row: answer(track, row, scenario=ScenarioId.S4).word for row in (Row.CLEAN_UP, Row.ORPHAN)}
+    assert said == {Row.CLEAN_UP: clean_up, Row.ORPHAN: orphan}
+
+
+def test_without_a_hook_nobody_could_have_said_anything_so_how_the_orphan_ended_needs_no_log() -> None:
+    assert answer(life(*ordinary(*ALL_WELL), log=None, log_whole=False), Row.ORPHAN).word is Word.WITH_PID1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            log({"event": "prestop.began"}, {"event": "gpu_worker_fixed.cleanup_began", "pid": ORPHAN}),
+            "ended before it was through",
+        ),
+        (SILENT_SO_FAR, "the preStop hook said nothing"),
+    ],
+)
+def test_a_handler_that_was_cut_short_and_a_hook_that_did_not_run_are_told_apart(words: str, sentence: str) -> None:
+    said = answer(life(*ordinary(*ALL_WELL), log=words), Row.CLEAN_UP, scenario=ScenarioId.S4)
+    assert (said.word, sentence in said.sentence) == (Word.NO, True)
+
+
+def test_two_ends_in_one_wide_gap_are_not_said_to_be_one() -> None:
+    orphan = process(ORPHAN, holds=True)
+    looks = (glance(11.1, BASELINE + HELD, pid1(), orphan), glance(12.7, BASELINE), glance(14, BASELINE))
+    assert answer(life(*ordinary(*looks)), Row.ORPHAN).word is Word.UNKNOWN
+
+
+def test_a_gap_that_reaches_over_the_end_of_grace_does_not_say_which_side_it_was() -> None:
+    orphan = process(ORPHAN, holds=True)
+    looks = (glance(11.1, BASELINE + HELD, pid1(), orphan), glance(42.0, BASELINE), glance(44, BASELINE))
+    assert answer(life(*ordinary(*looks), gone_s=42.5), Row.ORPHAN).word is Word.UNKNOWN
+
+
+def test_an_orphan_is_not_said_to_have_died_with_a_pid_1_that_nobody_saw() -> None:
+    worker, orphan = process(KILLED, holds=True), process(ORPHAN, holds=True)
+    looks = (
+        glance(1.0, BASELINE),
+        glance(2.2, BASELINE + HELD, worker),
+        glance(5.2, BASELINE),
+        glance(8.2, BASELINE + HELD, orphan),
+        *ALL_WELL,
+    )
+    assert answer(life(*looks), Row.ORPHAN).word is Word.UNKNOWN
+
+
+@pytest.mark.parametrize("row", [Row.ORPHAN, Row.AFTER_DELETION, Row.REBOOT])
+def test_what_is_still_there_when_watching_ends_too_early_does_not_stay(row: Row) -> None:
+    orphan = process(ORPHAN, holds=True)
+    track = life(*ordinary(glance(20.0, BASELINE + HELD, orphan)), gone_s=None)
+    assert answer(track, row).word is Word.UNKNOWN
+
+
+def test_nobody_looked_after_the_deletion_is_unknown_and_not_alive() -> None:
+    assert answer(life(*ordinary()), Row.ORPHAN).word is Word.UNKNOWN
+
+
+@pytest.mark.parametrize(("seconds", "word"), [(4.9, Word.UNKNOWN), (5.0, Word.YES)])
+def test_memory_without_a_process_is_left_over_only_after_the_drivers_own_time(seconds: float, word: Word) -> None:
+    looks = (
+        glance(1.0, BASELINE),
+        glance(2.2, BASELINE + HELD, pid1(), process(KILLED, holds=True)),
+        glance(KILLED_S + seconds, BASELINE + HELD, pid1()),
+    )
+    track = life(*looks)
+    later = [msgspec.structs.replace(one, at=at(20.0)) if one.what is What.RESPAWN else one for one in track.repetition.marks]
+    repetition = msgspec.structs.replace(track.repetition, marks=tuple(later))
+    assert answer(Track(repetition, track.stretches, track.devices), Row.KILLED_CONTEXT).word is word
+
+
+BROKEN_OFF_S = 6.0
+CLEANED_UP = (glance(6.5, BASELINE), glance(9.0, BASELINE))
+
+
+@pytest.mark.parametrize(
+    ("after_kill", "reaped", "context"),
+    [
+        (glance(5.4, BASELINE, pid1()), Word.YES, Word.NO),
+        (glance(5.4, BASELINE, pid1(), process(KILLED, state="Z")), Word.UNKNOWN, Word.NO),
+        (glance(5.4, BASELINE + HELD, pid1(), process(KILLED, state="Z")), Word.UNKNOWN, Word.UNKNOWN),
+    ],
+)
+def test_of_a_session_that_was_broken_off_only_what_was_seen_before_counts(after_kill: Glance, reaped: Word, context: Word) -> None:
+    """The clean-up ends everything: what is gone after it says nothing about who reaps."""
+    before = (glance(1.0, BASELINE), glance(2.2, BASELINE + HELD, pid1(), process(KILLED, holds=True)))
+    track = life(*before, after_kill, *CLEANED_UP, broken_off_s=BROKEN_OFF_S, log_whole=False)
+    assert {row: answer(track, row).word for row in Row} == {
+        Row.REAPED: reaped,
+        Row.ORPHAN: Word.UNKNOWN,
+        Row.CLEAN_UP: Word.UNKNOWN,
+        Row.KILLED_CONTEXT: context,
+        Row.AFTER_DELETION: Word.UNKNOWN,
+        Row.REBOOT: Word.UNKNOWN,
+    }
+
+
+def test_an_orphan_that_the_clean_up_ended_was_not_ended_by_the_deletion() -> None:
+    orphan = process(ORPHAN, holds=True)
+    looks = (glance(11.2, BASELINE + HELD, pid1(), orphan), glance(13.0, BASELINE + HELD, pid1(), orphan), glance(13.2, BASELINE))
+    assert answer(life(*ordinary(*looks), broken_off_s=12.5), Row.ORPHAN).word is Word.UNKNOWN
 
 
 def test_a_log_that_was_not_read_says_nothing_about_clean_up() -> None:

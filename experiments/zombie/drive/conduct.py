@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Final
 
 from experiments.zombie.drive.following import Following
-from experiments.zombie.drive.interruption import Interrupted
 from experiments.zombie.drive.words import happened, spoken
 from experiments.zombie.manifest import EXPERIMENT, OURS, RUN, SESSION, manifest, session_name
 from experiments.zombie.observation import Observation
 from experiments.zombie.ports import Sessions, SessionSeen
 from experiments.zombie.recording import Ending, Kind, Mark, Repetition, Settings, What
 from experiments.zombie.scenarios import Scenario
+from experiments.zombie.stopping import STOPPED, Interrupted
 from steps.contracts.cluster_facts import PodFacts
 from steps.contracts.document import Sample, decode
 from steps.contracts.errors import ReclaimError, SourceUnavailable
@@ -27,11 +27,13 @@ RECREATION_S: Final = 2.0
 """How long after the end of the object somebody has to make it again before we say nobody did."""
 LEFT_OVER_S: Final = 90.0
 GIVEN_UP_S: Final = 2.0
+LAST_WORDS_S: Final = 10.0
+"""How long the rest of the log may take once the object is gone: after a deletion by force the container ends later."""
 
 
 @dataclass
 class Conduct:
-    """One repetition under way. pace: lets time pass."""
+    """One repetition under way. pace: lets time pass. stopped: whether the run was stopped, which ends all but a clean-up."""
 
     scenario: Scenario
     settings: Settings
@@ -40,16 +42,18 @@ class Conduct:
     sessions: Sessions
     now: Callable[[], datetime]
     pace: Callable[[float], None]
+    stopped: Callable[[], bool]
     marks: list[Mark] = field(default_factory=list)
     pods: dict[str, PodFacts] = field(default_factory=dict)
     observations: dict[What, Observation] = field(default_factory=dict)
     log: Sample[str] = field(default_factory=lambda: Sample.absent("the session never ran"))
+    log_whole: bool = False
     image_id: str | None = None
     pod_uid: str | None = None
     killed_pid: int | None = None
     orphan_pid: int | None = None
     recreated: tuple[str, ...] = ()
-    interrupted: Interrupted | None = None
+    cleaning: bool = False
     given_up: bool = False
     """The object outlived its grace by far: waiting for it once more proves nothing."""
 
@@ -58,45 +62,54 @@ class Conduct:
         failure: str | None = None
         try:
             self._acts()
-        except Interrupted as error:
-            self.interrupted, failure = error, str(error)
         except ReclaimError as error:
             failure = str(error)
+        if failure is not None:
+            self.mark(What.BROKEN_OFF, failure)
         problem = self.clean_up()
         return self._recorded("; ".join(one for one in (failure, problem) if one) or None)
 
-    def unbegun(self, problem: str) -> Repetition:
-        """A repetition that could not begin."""
-        return self._recorded(problem)
+    def from_a_clean_start(self) -> Repetition:
+        """whole(), after what an earlier session left was removed. What could not be removed is why it was not begun."""
+        problem = self.clean_up()
+        self.marks.clear()
+        return self.whole() if problem is None else self._recorded(problem)
 
     def clean_up(self) -> str | None:
         """Remove what this experiment made, this run's or an earlier one's. Returns what could not be removed, as a sentence.
 
         A pod that somebody else made again is left alone: fighting a controller proves nothing (GitOps with self-heal).
         """
+        self.cleaning = True
+        try:
+            return self._cleaned_up()
+        finally:
+            self.cleaning = False
+
+    def mark(self, what: What, detail: str = "") -> None:
+        self.marks.append(Mark(at=self.now(), what=what, detail=detail))
+
+    def _cleaned_up(self) -> str | None:
         try:
             if self.settings.kind is Kind.DEPLOYMENT:
                 self.sessions.remove_deployment(self.scenario.pod)
             limit_s = GIVEN_UP_S if self.given_up else LEFT_OVER_S + self.settings.grace_s
-            left = self._until(limit_s, self._remove_ours)
+            gone = self._until(limit_s, self._remove_ours)
         except ReclaimError as error:
             return f"cleaning up failed: {error}"
-        if not left:
+        if not gone:
             return (
                 f"pods of the session are still there {limit_s:g} s after they were to go; see namespace {self.settings.namespace}"
             )
         self.mark(What.CLEANED)
         return None
 
-    def mark(self, what: What, detail: str = "") -> None:
-        self.marks.append(Mark(at=self.now(), what=what, detail=detail))
-
     def _acts(self) -> None:
         session = self._create()
         self.killed_pid = self._spawn(session, What.SPAWN, What.HOLDS)
         self.observations[What.HOLDS] = self._observe(session)
         self._kill(session, self.killed_pid)
-        self.pace(self.settings.observe_s)
+        self._watch_on()
         self.observations[What.KILL] = self._observe(session)
         self.orphan_pid = self._spawn(session, What.RESPAWN, What.HOLDS_AGAIN)
         self.observations[What.DELETE] = self._observe(session)
@@ -143,8 +156,12 @@ class Conduct:
         if not self._until(HOLD_S, holding):
             raise SourceUnavailable(f"worker {worker} held no memory within {HOLD_S:g} s; its last words: {self._last_words()}")
         self.mark(holds)
-        self.pace(self.settings.observe_s)
+        self._watch_on()
         return worker
+
+    def _watch_on(self) -> None:
+        """Leave things as they are for the time that each state is watched."""
+        self._until(self.settings.observe_s, lambda: False)
 
     def _observe(self, session: SessionSeen) -> Observation:
         told = self._execute(session, ["python3", "/opt/scenario/observe.py"])
@@ -157,13 +174,14 @@ class Conduct:
 
     def _end(self, session: SessionSeen) -> None:
         """Delete in the way that was chosen, and follow the object until it is gone."""
+        spoken_log = self.sessions.follow_log(session.facts.name)
         self.mark(What.DELETE, self.settings.ending.value)
         rejected = self.sessions.end(session, _ending(self.settings.ending))
         if rejected is not None:
             raise SourceUnavailable(f"the deletion was refused ({rejected.rejection.value}): {rejected.detail}")
         following = Following(self.sessions, session, self.now)
         gone = self._until(self.settings.grace_s + BEYOND_GRACE_S, following.look)
-        self.log = following.log if following.log.known() is not None else self.log
+        self._keep_log(following.log, spoken_log.whole(LAST_WORDS_S if gone else 0.0))
         for facts in following.seen:
             self.pods[facts.uid] = facts
         self.marks.extend(following.marks)
@@ -174,6 +192,13 @@ class Conduct:
                 "look at the kubelet of its node, and at the processes that the report lists"
             )
         self._look_for_successors(session)
+
+    def _keep_log(self, polled: Sample[str], whole: Sample[str] | None) -> None:
+        """The log that was heard to its end; else what was last read of it, which may lack the last words."""
+        if whole is not None and whole.known() is not None:
+            self.log, self.log_whole = whole, True
+        elif polled.known() is not None:
+            self.log = polled
 
     def _look_for_successors(self, session: SessionSeen) -> None:
         """A controller may make the pod again: same name or owner, another uid."""
@@ -217,12 +242,15 @@ class Conduct:
         return done.stdout
 
     def _until(self, limit_s: float, ready: Callable[[], bool]) -> bool:
-        """Ask until ready() holds, at most so long. Whether it came to hold."""
+        """Ask until ready() holds, at most so long. Whether it came to hold. Raises Interrupted."""
         began = self.now()
         while not ready():
-            if (self.now() - began).total_seconds() > limit_s:
+            left_s = limit_s - (self.now() - began).total_seconds()
+            if left_s <= 0:
                 return False
-            self.pace(POLL_S)
+            if self.stopped() and not self.cleaning:
+                raise Interrupted(STOPPED)
+            self.pace(min(POLL_S, left_s))
         return True
 
     def _last_words(self) -> str:
@@ -242,6 +270,7 @@ class Conduct:
             after_kill=self.observations.get(What.KILL),
             before_delete=self.observations.get(What.DELETE),
             log=self.log,
+            log_whole=self.log_whole,
             recreated=self.recreated,
             failure=failure,
         )

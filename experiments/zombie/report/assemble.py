@@ -18,6 +18,7 @@ from experiments.zombie.results import (
     ZombieResults,
     ZombieSummary,
 )
+from experiments.zombie.scenarios import SCENARIOS
 from steps.contracts.document import Document, Origin, Sample, Stamp
 from steps.contracts.parcel import unpack
 from steps.contracts.run_record import NodeRecord, RunRecord
@@ -75,7 +76,7 @@ def _repetition(place: int, cut: Sequence[Track], drive: DriveRecord, watched: W
         number=track.repetition.number,
         pod_uid=track.repetition.pod_uid,
         image_id=track.repetition.image_id,
-        measured=measure(track, drive.settings.grace_s, remedies),
+        measured=measure(track, SCENARIOS[drive.scenario], drive.settings.grace_s, remedies),
         timed=timed(track),
         held_bytes=held_bytes(track),
         recreated=track.repetition.recreated,
@@ -98,7 +99,10 @@ def _problem(one: Recorded, repetitions: Sequence[RepetitionResult]) -> str | No
         silent = [name for name, left in (("drive", one.drive), ("watch", one.watch)) if left is None]
         return "; ".join(f"{name} left no record ({one.ended.get(name, 'it never began')})" for name in silent)
     failures = [f"repetition {rep.number}: {rep.failure}" for rep in repetitions if rep.failure]
-    return "; ".join([*([one.drive.failure] if one.drive.failure else []), *failures]) or None
+    begun, asked = len(one.drive.repetitions), one.drive.settings.repetitions
+    unbegun = [f"repetitions {begun + 1} to {asked} were not begun" if begun + 1 < asked else f"repetition {asked} was not begun"]
+    whole = one.drive.failure if one.drive.failure not in [rep.failure for rep in repetitions] else None
+    return "; ".join([*([whole] if whole else []), *failures, *(unbegun if 0 < begun < asked else [])]) or None
 
 
 def results(run: RunRecord, found: Sequence[Recorded], tag: str, commit: str, stamp: Stamp) -> ZombieResults:

@@ -10,7 +10,7 @@ from typing import Final
 
 from experiments.zombie.drive.words import Line, moments
 from experiments.zombie.recording import Stretch, WatchedProcess, What
-from experiments.zombie.report.track import Track
+from experiments.zombie.report.track import Track, found_in
 
 WIDTH: Final = 480.0
 LEFT: Final = 8.0
@@ -142,13 +142,8 @@ def _cast(track: Track) -> Iterator[tuple[str, WatchedProcess]]:
 
 def _name(track: Track, process: WatchedProcess) -> str:
     """The last one it had: a container's first process is the runtime's until it becomes the program."""
-    seen = [found.name for stretch in track.stretches if (found := _found(stretch, process)) is not None]
+    seen = [found.name for stretch in track.stretches if (found := found_in(stretch, process)) is not None]
     return seen[-1] if seen else process.name
-
-
-def _found(stretch: Stretch, process: WatchedProcess) -> WatchedProcess | None:
-    same = (process.pid, process.start_time_ticks)
-    return next((one for one in stretch.processes if (one.pid, one.start_time_ticks) == same), None)
 
 
 def _life(track: Track, process: WatchedProcess, x: Callable[[datetime], float]) -> Iterator[Segment]:
@@ -166,7 +161,7 @@ def _life(track: Track, process: WatchedProcess, x: Callable[[datetime], float])
 
 
 def _kind(stretch: Stretch, process: WatchedProcess) -> str | None:
-    found = _found(stretch, process)
+    found = found_in(stretch, process)
     if found is None:
         return None
     return {"Z": "zombie", "X": "zombie", "D": "stuck"}.get(found.state, "alive")

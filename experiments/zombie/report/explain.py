@@ -78,6 +78,10 @@ def _reaping(scenario: Scenario, word: Word) -> str:
 def _no_clean_up(scenario: Scenario, sentence: str) -> str:
     if "ignored" in sentence:
         return "The worker's handler does nothing; no signal but SIGKILL ends it."
+    if "began" in sentence:
+        return "The handler needs more time than the hook gave it before its SIGKILL: raise prestop-wait-s."
+    if "did not run" in sentence:
+        return "A hook that fails delays nothing: the kubelet ends the container all the same, and says why in an Event of the pod."
     if scenario.pid1 == "tini":
         return "tini hands SIGTERM to its own child only; the worker was adopted, so it is not that child."
     return "The kubelet sends SIGTERM to PID 1 alone, and a shell or sleep does not hand it on."

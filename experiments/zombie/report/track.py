@@ -5,12 +5,14 @@ Every answer is an interval between two looks, or unknown; a moment nobody looke
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
-from experiments.zombie.recording import Mark, Repetition, Stretch, WatchedProcess, WatchRecording, What
-from experiments.zombie.results import Interval
+from experiments.zombie.recording import Ending, Mark, Repetition, Stretch, WatchedProcess, WatchRecording, What
+from experiments.zombie.results import Interval, Measured, Word
+from experiments.zombie.scenarios import Row
 from experiments.zombie.watch.history import ALLOWANCE_BYTES
+from steps.trace.holder_class import DRIVER_S, RUNTIME_S
 
 PAUSE: Final = "pause"
 
@@ -48,6 +50,26 @@ class Track:
             one for one in self.stretches if (since is None or one.last_at >= since) and (until is None or one.first_at < until)
         ]
 
+    @property
+    def kill_watched_until(self) -> datetime | None:
+        """Until when the state after kill -9 was left to itself: the second worker, or the clean-up of what was broken off."""
+        return self.moment(What.RESPAWN) or self.moment(What.BROKEN_OFF)
+
+    @property
+    def kill_cut_short(self) -> bool:
+        return self.moment(What.RESPAWN) is None
+
+    def had_its_time(self, moment: datetime, grace_s: int) -> bool:
+        """Whether by then everything must have let go: the end of the containers, by the kubelet's word or by the grace that was
+        given, and the driver's time after it. An object that was deleted by force says nothing of its containers."""
+        deleted, gone = self.mark(What.DELETE), self.mark(What.GONE)
+        if deleted is None:
+            return False
+        limits = [deleted.at + timedelta(seconds=grace_s + RUNTIME_S)]
+        if gone is not None and deleted.detail != Ending.FORCE.value:
+            limits.append(gone.until or gone.at)
+        return moment >= min(limits) + timedelta(seconds=DRIVER_S)
+
     def used(self, stretch: Stretch) -> int | None:
         """Used memory of the session's devices, in bytes; None as soon as one of them is unknown."""
         readings = [gpu.used_bytes.known() for gpu in stretch.gpus if gpu.uuid in self.devices]
@@ -77,7 +99,7 @@ class Track:
             return None
         before = later[place - 1].last_at if place else since
         by = later[place].first_at if place else max(since, later[0].first_at)
-        return Interval(after_s=_after(before, since), by_s=_after(by, since))
+        return Interval(after_s=seconds_between(before, since), by_s=seconds_between(by, since))
 
 
 def tracks(repetitions: Sequence[Repetition], watched: WatchRecording) -> tuple[Track, ...]:
@@ -96,9 +118,32 @@ def tracks(repetitions: Sequence[Repetition], watched: WatchRecording) -> tuple[
     return tuple(found)
 
 
+def found_in(stretch: Stretch, process: WatchedProcess) -> WatchedProcess | None:
+    """The same process in another stretch: by PID and start time."""
+    same = (process.pid, process.start_time_ticks)
+    return next((one for one in stretch.processes if (one.pid, one.start_time_ticks) == same), None)
+
+
+def alive(process: WatchedProcess | None) -> bool:
+    return process is not None and process.state not in "ZX"
+
+
+def in_words(within: Interval | None) -> str:
+    """An interval as a person reads it."""
+    if within is None:
+        return "at an unknown time"
+    if within.after_s < 0.005:
+        return f"within {within.by_s:.2f} s"
+    return f"between {within.after_s:.2f} and {within.by_s:.2f} s"
+
+
+def seconds_between(moment: datetime, since: datetime) -> float:
+    return round(max(0.0, (moment - since).total_seconds()), 3)
+
+
+def unknown(row: Row, reason: str) -> Measured:
+    return Measured(row=row, word=Word.UNKNOWN, sentence=reason)
+
+
 def _began(repetition: Repetition) -> datetime | None:
     return next((mark.at for mark in repetition.marks if mark.what is What.CREATE), None)
-
-
-def _after(moment: datetime, since: datetime) -> float:
-    return round(max(0.0, (moment - since).total_seconds()), 3)

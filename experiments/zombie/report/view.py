@@ -102,12 +102,15 @@ def _lead(results: ZombieResults, verdicts: Sequence[Verdict]) -> str:
     wrong = sum(v.judgement is Judgement.OTHERWISE for v in verdicts)
     unstable = sum(v.judgement is Judgement.MIXED for v in verdicts)
     if not after:
-        return "Nothing was measured to its end."
+        seen = any(v.measured is not Word.UNKNOWN for v in verdicts)
+        return f"Nothing was measured to its end.{' What was seen until then stands below.' if seen else ''}"
+    whole, asked = sum(one.problem is None for one in results.scenarios), len(results.scenarios) + len(results.missing)
+    partly = "" if whole == asked else f"{whole} of {asked} scenarios were measured to their end. "
     many = f"{len(after)} scenarios" if len(after) > 1 else "the one scenario measured"
     memory = f"left memory behind in {len(stayed)} of {many}" if stayed else f"left nothing behind in any of {many}"
     spoken = "no expectation was wrong" if not wrong else f"{wrong} of {len(verdicts)} expectations were wrong"
     stable = f"; {unstable} answers are not stable over the repetitions" if unstable else ""
-    return f"Deleting the session {memory}; {spoken}{stable}."
+    return f"{partly}Deleting the session {memory}; {spoken}{stable}."
 
 
 def _banner(results: ZombieResults) -> str | None:
