@@ -201,7 +201,7 @@ def _judge() -> None:
     """Four containers over one emptyDir: documents of any size stay files. The facts lie in there too: an artifact elsewhere
     is mounted into `main` alone. No retry: a Retry node would keep the facts a second time in the Workflow's status."""
     wiring = partial(Wiring, in_folder=JUDGE_FOLDER, out_folder=JUDGE_FOLDER, out_suffix=".json")
-    made = {name: f"{JUDGE_FOLDER}/{name}.json" for name in ("cluster", "traced", "decisions", "orders")}
+    made = {name: f"{JUDGE_FOLDER}/{name}.json" for name in ("cluster", "traced", "decisions", "continuity", "orders")}
     survey = wiring(SURVEY, {"policy": POLICY_FILE})
     trace = wiring(TRACE, {"cluster": made["cluster"]})
     decide = wiring(

@@ -7,8 +7,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from steps.archive.names import RECEIPT, RELEASE_CHECK, RUN_RECORD, SESSIONS, SUMMARY
+from steps.archive.names import CONTINUITY, RECEIPT, RELEASE_CHECK, RUN_RECORD, SESSIONS, SINCE, SUMMARY
 from steps.contracts.cluster_facts import ClusterFacts
+from steps.contracts.continuity import Continuity, Since
 from steps.contracts.decision import Decision, Decisions, StopOrder
 from steps.contracts.document import MAX_DOCUMENT_BYTES, Document, decode
 from steps.contracts.errors import BadInput
@@ -34,6 +35,7 @@ class ShardEvidence:
     traced: Traced | None
     decisions: Decisions | None
     orders: tuple[StopOrder, ...] | None
+    continuity: Continuity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class SessionEvidence:
 
 @dataclass(frozen=True, slots=True)
 class RunEvidence:
-    """check: what became of a deleted pod's devices, where that was what the run was for."""
+    """check: what became of a deleted pod's devices, where that was what the run was for. since: how a sweep joins earlier ones."""
 
     run: str
     record: RunRecord | None
@@ -57,6 +59,7 @@ class RunEvidence:
     summary: EvidenceSummary | None
     unreadable: tuple[str, ...]
     check: ReleaseCheck | None = None
+    since: Since | None = None
 
     @property
     def is_check(self) -> bool:
@@ -69,7 +72,7 @@ class RunEvidence:
         return tuple(one for shard in self.shards if shard.decisions is not None for one in shard.decisions.decisions)
 
 
-class _Reader:
+class Reader:
     """Reads documents below one folder and collects why one could not be read."""
 
     def __init__(self, folder: Path) -> None:
@@ -112,7 +115,7 @@ class _Reader:
 
 def load_evidence(folder: Path) -> RunEvidence:
     """The evidence in `folder`, whose name is the run's. A broken document is named in `unreadable`; the rest is read."""
-    reader = _Reader(folder)
+    reader = Reader(folder)
     return RunEvidence(
         run=folder.name,
         record=reader.document(folder / RUN_RECORD, RunRecord),
@@ -120,6 +123,7 @@ def load_evidence(folder: Path) -> RunEvidence:
         sessions=tuple(_session(path, reader) for path in sorted((folder / SESSIONS).glob("*")) if path.is_dir()),
         summary=reader.document(folder / SUMMARY, EvidenceSummary),
         check=reader.document(folder / RELEASE_CHECK, ReleaseCheck),
+        since=reader.document(folder / SINCE, Since),
         unreadable=tuple(reader.unreadable),
     )
 
@@ -129,17 +133,18 @@ def _shard_folders(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.name.removeprefix("shard-")))
 
 
-def _shard(path: Path, reader: _Reader) -> ShardEvidence:
+def _shard(path: Path, reader: Reader) -> ShardEvidence:
     return ShardEvidence(
         shard=int(path.name.removeprefix("shard-")),
         cluster=reader.document(path / "cluster.json", ClusterFacts),
         traced=reader.document(path / "traced.json", Traced),
         decisions=reader.document(path / "decisions.json", Decisions),
         orders=reader.orders(path / "orders.json"),
+        continuity=reader.document(path / CONTINUITY, Continuity),
     )
 
 
-def _session(path: Path, reader: _Reader) -> SessionEvidence:
+def _session(path: Path, reader: Reader) -> SessionEvidence:
     return SessionEvidence(
         session_uid=path.name,
         captures=reader.documents(path.glob("capture-*.json"), NodeFacts),

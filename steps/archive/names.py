@@ -12,6 +12,15 @@ SESSIONS: Final = "sessions"
 COLLECTED: Final = "collected"
 RECEIPT: Final = "receipt.json"
 RELEASE_CHECK: Final = "release-check.json"
+CONTINUITY: Final = "continuity.json"
+"""Of one shard."""
+SINCE: Final = "since.json"
+"""Of the run: its shards' continuity, and who watched meanwhile."""
+
+
+def checks_of(uid: str) -> str:
+    """How the names of the runs begin that a deletion of this pod starts: `release-<uid>-<resourceVersion>` (sensors/pods)."""
+    return f"release-{uid}-"
 
 
 def safe(name: str) -> str:

@@ -5,7 +5,8 @@ Event is sent once a run.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -14,12 +15,28 @@ import msgspec
 from steps.archive.declaration import STEP
 from steps.archive.evidence import RunEvidence, SessionEvidence, load_evidence
 from steps.archive.hand_over import freed_of, hand_overs_of, is_settled, nodes_of, only_free_of
-from steps.archive.names import CHECKSUMS, COLLECTED, LOGS, RECEIPT, RELEASE_CHECK, REPORT, RUN_RECORD, SESSIONS, SUMMARY, safe
+from steps.archive.names import (
+    CHECKSUMS,
+    COLLECTED,
+    CONTINUITY,
+    LOGS,
+    RECEIPT,
+    RELEASE_CHECK,
+    REPORT,
+    RUN_RECORD,
+    SESSIONS,
+    SINCE,
+    SUMMARY,
+    safe,
+)
 from steps.archive.owner_event import note_for, tell
 from steps.archive.record import Reclaim, Recorded, containers_of, read_record
 from steps.archive.report import render
+from steps.archive.since import continuities_of, departed_of, earlier_runs_of, since_of
 from steps.archive.summary import missing_from, summarise
 from steps.archive.view import is_simulated, view_of
+from steps.archive.watches import watches_of
+from steps.contracts.continuity import Continuity
 from steps.contracts.declaration import Inputs
 from steps.contracts.document import Origin, Stamp, encode
 from steps.contracts.errors import BadInput, Exit, SourceUnavailable
@@ -49,7 +66,7 @@ def run(inputs: Inputs, outside: Outside) -> Exit:
         remarks.extend(_put_documents(folder, recorded))
         _put_checks(folder, recorded)
         remarks.extend(_put_logs(folder, record, outside))
-    evidence = load_evidence(folder)
+    evidence = _with_since(load_evidence(folder), folder, recorded, outside)
     hand_overs, more = _hand_overs(evidence, outside)
     remarks.extend(more)
     if not archived_before:
@@ -65,6 +82,8 @@ def run(inputs: Inputs, outside: Outside) -> Exit:
         stops_acted=summary.stops_acted,
         stops_refused=summary.stops_refused,
         missing=len(summary.missing),
+        since=summary.since,
+        departed=summary.departed,
     )
     return Exit.DONE if record is not None else Exit.COULD_NOT
 
@@ -74,6 +93,34 @@ def _read_run(outside: Outside, name: str) -> tuple[RunRecord | None, list[str]]
         return outside.runs().read(name), []
     except (SourceUnavailable, BadInput) as error:
         return None, [f"the engine's record of the run: {error}"]
+
+
+def _with_since(evidence: RunEvidence, folder: Path, recorded: Recorded | None, outside: Outside) -> RunEvidence:
+    """With the account of the time since earlier sweeps, written anew: an earlier try of this step may have found fewer checks."""
+    if evidence.is_check:
+        return evidence
+    shards = continuities_of(evidence)
+    watches, gaps = watches_of(folder.parent, departed_of(shards), earlier_runs_of(shards))
+    gaps.extend(_unaccounted(folder.parent, shards, () if recorded is None else recorded.shards))
+    stamp = Stamp(made_by=STEP.name, made_at=outside.clock.now(), origin=_origin(evidence, outside))
+    since = since_of(evidence.run, shards, watches, gaps, stamp)
+    write_atomically(folder / SINCE, encode(since))
+    return replace(evidence, since=since)
+
+
+def _unaccounted(root: Path, shards: Sequence[Continuity], asked: Sequence[int]) -> Iterator[str]:
+    """Shards of this run that gave no account, and earlier accounts that were remembered and never published."""
+    there = {shard.shard for shard in shards}
+    for number in asked:
+        if number not in there:
+            yield f"shard {number} gave no account: what became of the pods that earlier sweeps saw there is not known by this one"
+    for shard in shards:
+        earlier = shard.earlier_run
+        if earlier is not None and not (root / safe(earlier) / f"shard-{shard.shard}" / CONTINUITY).exists():
+            yield (
+                f"shard {shard.shard} remembers run {earlier}, whose account of shard {shard.shard} is not in the evidence: it was "
+                "deleted, ended before it published, or had no such shard; which answers it gave is not known"
+            )
 
 
 def _origin(evidence: RunEvidence, outside: Outside) -> Origin:
@@ -160,9 +207,7 @@ def _tell_owners(sessions: tuple[SessionEvidence, ...], hand_overs: tuple[HandOv
 
 def _put_report(folder: Path, evidence: RunEvidence, summary: EvidenceSummary) -> None:
     """Summary, report and checksums, in this order: the checksums cover everything but themselves."""
-    whole = RunEvidence(
-        evidence.run, evidence.record, evidence.shards, evidence.sessions, summary, evidence.unreadable, evidence.check
-    )
+    whole = replace(evidence, summary=summary)
     write_atomically(folder / SUMMARY, msgspec.json.format(encode(summary), indent=2))
     sums = dict(_checksums(folder))
     sums.pop(REPORT, None)

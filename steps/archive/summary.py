@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from steps.archive.evidence import RunEvidence, SessionEvidence
-from steps.archive.names import REPORT, safe
+from steps.archive.names import CONTINUITY, REPORT, safe
 from steps.archive.record import Recorded
 from steps.contracts.decision import StopOrder, Verdict
 from steps.contracts.document import Sample, Stamp
@@ -25,7 +25,12 @@ def missing_from(evidence: RunEvidence, recorded: Recorded | None, remarks: Iter
     if not evidence.is_check and not evidence.shards and (recorded is None or not recorded.shards):
         found.append("no shard was judged: there are no verdicts")
     for shard in evidence.shards:
-        parts = (("cluster.json", shard.cluster), ("traced.json", shard.traced), ("decisions.json", shard.decisions))
+        parts = (
+            ("cluster.json", shard.cluster),
+            ("traced.json", shard.traced),
+            ("decisions.json", shard.decisions),
+            (CONTINUITY, shard.continuity),
+        )
         found.extend(f"shard {shard.shard}: {name} is missing or broken" for name, part in parts if part is None)
         for name in shard.cluster.absent_namespaces if shard.cluster is not None else ():
             found.append(
@@ -53,6 +58,8 @@ def summarise(evidence: RunEvidence, hand_overs: Sequence[HandOver], missing: tu
         hand_overs=tuple(hand_overs),
         missing=missing,
         report=Sample.measured(REPORT),
+        since=None if evidence.since is None else evidence.since.sentence,
+        departed={} if evidence.since is None else _counted((one.pod.answer for one in evidence.since.departed), ReleaseVerdict),
     )
 
 

@@ -7,6 +7,7 @@ from steps.archive.evidence import RunEvidence, SessionEvidence
 from steps.archive.names import safe, task_of
 from steps.archive.shown import RELEASE_TONES, VERDICT_TONES, Shown, as_sentence, say_moment, show
 from steps.archive.view_nodes import HolderRow, NodeRow, gpu_names, holder_row, node_rows
+from steps.archive.view_since import SinceView, since_view
 from steps.contracts.decision import Decision, Evidence, Verdict
 from steps.contracts.document import Origin, State
 from steps.contracts.release import DeviceRelease, Release, ReleaseVerdict
@@ -79,6 +80,7 @@ class View:
     sessions: tuple[SessionRow, ...]
     waiters: tuple[WaiterRow, ...]
     nodes: tuple[NodeRow, ...]
+    since: SinceView | None
     missing: tuple[str, ...]
     provenance: tuple[tuple[str, str], ...]
     steps: tuple[tuple[str, Shown, str, str], ...]
@@ -98,6 +100,7 @@ def view_of(evidence: RunEvidence) -> View:
         sessions=session_rows(evidence),
         waiters=tuple(_waiters(evidence)),
         nodes=node_rows(evidence),
+        since=since_view(evidence),
         missing=("the summary of this run",) if evidence.summary is None else evidence.summary.missing,
         provenance=tuple(_provenance(evidence)),
         steps=tuple(_steps(evidence)),
@@ -107,7 +110,10 @@ def view_of(evidence: RunEvidence) -> View:
 def is_simulated(evidence: RunEvidence) -> bool:
     """True as soon as one document came from the simulator."""
     stamps = [
-        part.stamp for shard in evidence.shards for part in (shard.cluster, shard.traced, shard.decisions) if part is not None
+        part.stamp
+        for shard in evidence.shards
+        for part in (shard.cluster, shard.traced, shard.decisions, shard.continuity)
+        if part is not None
     ]
     stamps.extend(facts.stamp for session in evidence.sessions for facts in session.captures)
     stamps.extend(() if evidence.summary is None else (evidence.summary.stamp,))

@@ -13,6 +13,7 @@ from steps.archive.evidence import RunEvidence
 from steps.archive.shown import Shown, plain
 from steps.archive.view import GivenBackRow, SessionRow, given_back_rows, lead_of, session_rows
 from steps.archive.view_nodes import GpuRow, node_rows
+from steps.archive.view_since import since_view
 from steps.contracts.release import DeviceRelease
 
 STYLES: Final = {"act": "bold green", "good": "green", "bad": "red", "warn": "yellow", "unknown": "yellow", "plain": "default"}
@@ -30,6 +31,7 @@ def show_result(console: Console, evidence: RunEvidence) -> None:
     console.print(_verdicts(session_rows(evidence)))
     devices = {device.device: device for session in evidence.sessions for release in session.releases for device in release.devices}
     _block(console, "GPUs given back, proven on the node", [_given_back(row, devices) for row in given_back_rows(evidence)])
+    _since(console, evidence)
     lost = [(node.name, gpu) for node in node_rows(evidence) for gpu in node.gpus if gpu.headline.tone == "bad"]
     _block(console, "Leaks: free to Kubernetes, lost to everybody", [_leak(node, gpu) for node, gpu in lost])
 
@@ -53,6 +55,16 @@ def _block(console: Console, title: str, entries: Sequence[Sequence[Text]]) -> N
         for line in details:
             console.print(Padding(line, DEEPER, expand=False))
     console.print()
+
+
+def _since(console: Console, evidence: RunEvidence) -> None:
+    """What became of the pods that an earlier sweep saw."""
+    since = since_view(evidence)
+    if since is not None:
+        rows = [
+            [_text(f"{row.pod} on {row.node}: ").append_text(_shown(row.answer)), _text(row.sentence)] for row in since.departed
+        ]
+        _block(console, "Since the earlier sweep", [[_text(since.lead)], *rows])
 
 
 def _given_back(row: GivenBackRow, devices: Mapping[str, DeviceRelease]) -> list[Text]:

@@ -111,12 +111,41 @@ class SessionMemory(Document, frozen=True, kw_only=True):
     last_seen_at: datetime
 
 
+class SeenPod(Document, frozen=True, kw_only=True):
+    """A pod with GPUs, as the last list that had it showed it. devices: uuids of its GPUs, empty if they were not all known.
+
+    missed_at: the first list that lacked it, or in which it had ended; None while it is there.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    grace_s: int
+    devices: tuple[str, ...]
+    seen_at: datetime
+    missed_at: datetime | None = None
+
+
+class SeenNode(Document, frozen=True, kw_only=True):
+    """A node with the pods of it that must be answered for. told_at: when the shard that had the node last did so, run: in which
+    run. looked_at: the node's own last look, which is older while it is silent; None: it never answered; looked_run: its run."""
+
+    node: str
+    run: str
+    told_at: datetime
+    looked_at: datetime | None
+    looked_run: str | None
+    pods: tuple[SeenPod, ...]
+
+
 class Memory(Document, frozen=True, kw_only=True):
     """What decide alone remembers of one shard. Losing it restarts idle clocks, never advances them.
 
     quick_sweeps: how many sweeps in a row, up to the last, were quick at any node.
     first_run_under_policy: the run whose judgement was the first under this policy, so that a second try of that run is
     still the forced dry run.
+    run, run_uid: that wrote this. nodes: what the next run answers for. before: what this run answered for, so that a second try
+    of it says the same, after before_run; before_dropped: pods that `before` had no room for.
     """
 
     document: Literal["Memory/1"] = "Memory/1"
@@ -125,3 +154,9 @@ class Memory(Document, frozen=True, kw_only=True):
     sessions: tuple[SessionMemory, ...]
     first_run_under_policy: str | None = None
     quick_sweeps: int = 0
+    run: str | None = None
+    run_uid: str | None = None
+    nodes: tuple[SeenNode, ...] = ()
+    before: tuple[SeenNode, ...] = ()
+    before_run: str | None = None
+    before_dropped: int = 0

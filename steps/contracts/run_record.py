@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Literal
 
+import msgspec
+
 from steps.contracts.document import Document, Sample, Stamp
 
 
@@ -64,3 +66,7 @@ class EvidenceSummary(Document, frozen=True, kw_only=True):
     missing: tuple[str, ...]
     """What the evidence should hold and does not, each with its reason."""
     report: Sample[str]
+    since: str | None = None
+    """How the sweep joins the one before it, in one sentence; None where the run is no sweep."""
+    departed: dict[str, int] = msgspec.field(default_factory=dict)
+    """Answers on the pods that earlier sweeps saw and this one did not: how many of each."""

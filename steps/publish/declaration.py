@@ -15,6 +15,7 @@ STEP: Final = Step(
         In("cluster", "ClusterFacts of survey", Form.PATH),
         In("traced", "Traced of trace", Form.PATH),
         In("decisions", "Decisions of decide", Form.PATH),
+        In("continuity", "Continuity of decide", Form.PATH),
         In("orders", "stop orders of decide", Form.PATH),
     ),
     outputs=(Out("stops", "JSON list of StopOrder, checked and within an argument's size"),),

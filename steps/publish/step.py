@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from steps.contracts.cluster_facts import ClusterFacts
+from steps.contracts.continuity import Continuity
 from steps.contracts.decision import Decisions, StopOrder
 from steps.contracts.declaration import Inputs
 from steps.contracts.document import MAX_DOCUMENT_BYTES, encode
@@ -26,6 +27,7 @@ FACTS: Final = "facts.json"
 CLUSTER: Final = "cluster.json"
 TRACED: Final = "traced.json"
 DECISIONS: Final = "decisions.json"
+CONTINUITY: Final = "continuity.json"
 ORDERS: Final = "orders.json"
 
 
@@ -42,6 +44,7 @@ def run(inputs: Inputs, outside: Outside) -> Exit:
         CLUSTER: encode(inputs.document("cluster", ClusterFacts)),
         TRACED: encode(inputs.document("traced", Traced)),
         DECISIONS: encode(decisions),
+        CONTINUITY: encode(inputs.document("continuity", Continuity)),
         ORDERS: msgspec.json.encode(orders),
     }
     folder = inputs.path("evidence") / inputs.text("run") / f"shard-{inputs.count('shard')}"

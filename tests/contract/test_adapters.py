@@ -12,7 +12,7 @@ from steps.adapters.kubernetes.intents import ConfigMapIntents
 from steps.adapters.kubernetes.memory import ConfigMapMemory
 from steps.adapters.kubernetes.owners import KubernetesOwners
 from steps.contracts.cluster_facts import Guard, OwnerRef
-from steps.contracts.decision import Decisions, Memory
+from steps.contracts.decision import Decisions, Memory, SeenNode, SeenPod
 from steps.contracts.document import Origin, Stamp
 from steps.contracts.errors import BadInput
 from steps.contracts.policy import Mode, Policy
@@ -144,7 +144,20 @@ def test_the_first_intent_is_the_claim_and_only_its_decision_removes_it(cluster:
 
 
 def memory(policy_hash: str) -> Memory:
-    return Memory(policy_hash=policy_hash, written_at=STAMP.made_at, sessions=())
+    pod = SeenPod(
+        uid=OTHER_UID, namespace="team", name="a-0", grace_s=30, devices=("GPU-0",), seen_at=STAMP.made_at, missed_at=STAMP.made_at
+    )
+    node = SeenNode(node="gpu-a", run="sweep-1", told_at=STAMP.made_at, looked_at=STAMP.made_at, looked_run="sweep-1", pods=(pod,))
+    return Memory(
+        policy_hash=policy_hash,
+        written_at=STAMP.made_at,
+        sessions=(),
+        run="sweep-1",
+        run_uid=OTHER_UID,
+        nodes=(node,),
+        before=(node,),
+        before_run="sweep-0",
+    )
 
 
 def test_a_memory_that_somebody_else_wrote_meanwhile_is_not_overwritten(cluster: ApiUnderTest) -> None:

@@ -36,7 +36,7 @@ def deleted(folder: Path, behaviour: Behaviour, *, gone: bool = True) -> tuple[P
     return Place.of(folder, built.world), str(uid)
 
 
-def check(place: Place, **parameters: str) -> tuple[RunRecord, RunEvidence]:
+def check(place: Place, *, run: str = "release", **parameters: str) -> tuple[RunRecord, RunEvidence]:
     runs = place.folder / "runs"
     setting = Setting(
         runs_folder=runs,
@@ -47,8 +47,8 @@ def check(place: Place, **parameters: str) -> tuple[RunRecord, RunEvidence]:
         processes=2,
     )
     given = {name.replace("_", "-"): value for name, value in parameters.items()}
-    record = run_locally(load(MANIFESTS / "release-check.yaml"), given, setting, run="release", uid="uid-release")
-    return record, load_evidence(place.folder / "evidence" / "release")
+    record = run_locally(load(MANIFESTS / "release-check.yaml"), given, setting, run=run, uid=f"uid-{run}")
+    return record, load_evidence(place.folder / "evidence" / run)
 
 
 @pytest.mark.parametrize(

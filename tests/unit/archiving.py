@@ -21,6 +21,7 @@ from steps.contracts.run_record import EvidenceSummary, NodeRecord, RunRecord
 from steps.contracts.stop_receipt import Refusal, StopReceipt
 from steps.contracts.traced import GpuClass, Traced
 from steps.decide.judge import orders_of
+from tests.unit.continuing import continuity
 from tests.unit.judging import GIB, NOON, Sweep, holder, owner, pod, stamp
 from tests.unit.outside_double import FakeCluster, FakeOutside, FakeRuns
 
@@ -167,6 +168,7 @@ def judged(folder: Path, decisions: Sequence[Decision] | None = None, waiting: S
     (shard / "traced.json").write_bytes(encode(Traced(stamp=stamp(), nodes=tuple(sweep.nodes))))
     document = Decisions(stamp=stamp(), run="sweep-2", shard=0, dry_run=False, policy_hash="hash", decisions=tuple(made))
     (shard / "decisions.json").write_bytes(encode(document))
+    (shard / "continuity.json").write_bytes(encode(continuity()))
     (shard / "orders.json").write_bytes(msgspec.json.encode(orders_of(made, 0)))
 
 

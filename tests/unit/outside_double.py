@@ -38,19 +38,29 @@ class FakeClock:
 
 @dataclass
 class FakeMemory:
+    """kept: of shard `shard`. others: of other shards, which no test writes. broken: it is there and cannot be read."""
+
     kept: Memory | None = None
     version: int = 0
     moved_meanwhile: bool = False
+    shard: int = 0
+    others: Mapping[int, Memory] = field(default_factory=dict)
+    broken: bool = False
 
     def load(self, shard: int) -> tuple[Memory | None, str]:
+        if shard != self.shard:
+            other = self.others.get(shard)
+            return other, "" if other is None else "1"
+        if self.broken:
+            return None, str(self.version)
         loaded = self.kept, str(self.version) if self.kept is not None else ""
         self.version += self.moved_meanwhile
         return loaded
 
     def save(self, shard: int, memory: Memory, *, if_version: str) -> Rejected | None:
-        if if_version != (str(self.version) if self.kept is not None else ""):
+        if if_version != (str(self.version) if self.kept is not None or self.broken else ""):
             return Rejected(rejection=Rejection.CONFLICT, detail="the object has been modified")
-        self.kept, self.version = memory, self.version + 1
+        self.kept, self.version, self.broken = memory, self.version + 1, False
         return None
 
 

@@ -49,10 +49,11 @@ def test_the_folder_of_a_whole_run_holds_everything_and_misses_nothing(archived:
     steps = ("nodes", "collect", "judge", "capture", "stop", "verify")
     assert found == {
         "run.json",
+        "since.json",
         "summary.json",
         "report.html",
         "SHA256SUMS",
-        *(f"shard-0/{name}.json" for name in ("facts", "cluster", "traced", "decisions", "orders")),
+        *(f"shard-0/{name}.json" for name in ("facts", "cluster", "traced", "decisions", "continuity", "orders")),
         *(f"sessions/uid-a/{name}.json" for name in ("capture-node-a", "receipt", "release-node-a")),
         *(f"logs/pod-of-{step}.main.log" for step in steps),
         "logs/pod-of-judge.decide.log",

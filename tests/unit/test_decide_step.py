@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from steps.contracts.cluster_facts import ClusterFacts
+from steps.contracts.continuity import Continuity
 from steps.contracts.decision import Decisions, Reason, StopOrder, Verdict
 from steps.contracts.declaration import Inputs
 from steps.contracts.document import decode, encode
@@ -14,7 +15,8 @@ from steps.contracts.traced import Traced
 from steps.decide.declaration import STEP
 from steps.decide.policy import parse_policy, policy_hash
 from steps.decide.step import run
-from tests.unit.judging import Sweep, gpu, node, stamp
+from tests.unit import continuing
+from tests.unit.judging import NOON, Sweep, gpu, node, pod, stamp
 from tests.unit.outside_double import FakeMemory, FakeOutside
 
 POLICY = b"mode: act\nnamespaces: [team]\nidle_after_s: 1800\nminimum_age_s: 1800\n"
@@ -26,6 +28,7 @@ def inputs(folder: Path, sweep: Sweep | None = None, *, policy: bytes = POLICY, 
     cluster = ClusterFacts(stamp=stamp(), nodes=names, pods=tuple(sweep.pods), sessions=tuple(sweep.sessions), waiters=())
     (folder / "cluster.json").write_bytes(encode(cluster))
     (folder / "traced.json").write_bytes(encode(Traced(stamp=stamp(), nodes=tuple(sweep.nodes))))
+    (folder / "facts.json").write_bytes(b"[]")
     (folder / "policy.yaml").write_bytes(policy)
     values = {
         "run": "sweep-2",
@@ -33,10 +36,15 @@ def inputs(folder: Path, sweep: Sweep | None = None, *, policy: bytes = POLICY, 
         "shard": shard,
         "dry-run": dry_run,
         "policy": str(folder / "policy.yaml"),
+        "facts": str(folder / "facts.json"),
         "cluster": str(folder / "cluster.json"),
         "traced": str(folder / "traced.json"),
     }
-    return Inputs(STEP, values, {name: str(folder / f"out-{name}.json") for name in ("orders", "decisions")})
+    return Inputs(STEP, values, {name: str(folder / f"out-{name}.json") for name in ("orders", "decisions", "continuity")})
+
+
+def accounted(folder: Path) -> Continuity:
+    return decode((folder / "out-continuity.json").read_bytes(), Continuity, "continuity")
 
 
 def orders(folder: Path) -> tuple[StopOrder, ...]:
@@ -84,6 +92,7 @@ def test_whoever_lost_the_race_for_the_memory_orders_nothing(tmp_path: Path) -> 
         run(inputs(tmp_path), outside)
     assert outside.decision_store.kept == []
     assert not (tmp_path / "out-orders.json").exists()
+    assert not (tmp_path / "out-continuity.json").exists()
 
 
 def test_the_first_sweep_under_a_changed_policy_stops_nothing_and_the_next_one_does(tmp_path: Path) -> None:
@@ -113,5 +122,50 @@ def test_equal_inputs_give_equal_bytes(tmp_path: Path) -> None:
     for folder in (first, second):
         folder.mkdir()
         run(inputs(folder), outside_that_saw_it_idle())
-    for name in ("out-orders.json", "out-decisions.json"):
+    for name in ("out-orders.json", "out-decisions.json", "out-continuity.json"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
+
+
+def test_the_pods_of_a_sweep_are_remembered_and_asked_for_by_the_next(tmp_path: Path) -> None:
+    outside = FakeOutside()
+    run(inputs(tmp_path), outside)
+    kept = outside.memory_store.kept
+    assert kept is not None
+    assert (kept.run, kept.run_uid, [one.name for node_ in kept.nodes for one in node_.pods]) == ("sweep-2", "1111-2222", ["a-1"])
+    outside.memory_store.kept = msgspec.structs.replace(kept, run="sweep-1", run_uid="of-another-run")
+    run(inputs(tmp_path, Sweep(pods=[], sessions=[])), outside)
+    found = accounted(tmp_path)
+    assert (found.earlier_run, [one.name for one in found.departed]) == ("sweep-1", ["a-1"])
+
+
+def test_a_second_try_of_a_run_asks_for_the_same_pods_although_the_first_one_saved(tmp_path: Path) -> None:
+    store = FakeMemory(kept=continuing.memory(continuing.seen_node(continuing.seen_pod())))
+    outside = FakeOutside(memory_store=store)
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        run(inputs(folder, Sweep(pods=[], sessions=[])), outside)
+    assert [one.name for one in accounted(first).departed] == ["a-1"]
+    assert accounted(second) == accounted(first)
+
+
+def test_the_memories_of_other_shards_are_asked_for_the_nodes_of_this_one(tmp_path: Path) -> None:
+    """Shards 1 and 2 are left over from a sweep that had three."""
+    left_over = continuing.memory(continuing.seen_node(continuing.seen_pod("z-1")))
+    store = FakeMemory(others={1: continuing.memory(), 2: left_over})
+    run(inputs(tmp_path, Sweep(pods=[pod("a-1")])), FakeOutside(memory_store=store))
+    found = accounted(tmp_path)
+    assert (found.earlier_run, [(one.name, one.node) for one in found.departed]) == ("sweep-1", [("z-1", "node-a")])
+
+
+def test_a_memory_that_cannot_be_read_is_said_to_be_lost_and_replaced(tmp_path: Path) -> None:
+    outside = FakeOutside(memory_store=FakeMemory(broken=True, version=7))
+    run(inputs(tmp_path), outside)
+    assert accounted(tmp_path).sentence.startswith("what this shard remembered cannot be read and is lost")
+    assert outside.memory_store.kept is not None
+
+
+def test_a_memory_of_the_version_before_this_one_makes_no_claim_about_pods(tmp_path: Path) -> None:
+    run(inputs(tmp_path), outside_that_saw_it_idle())
+    assert (accounted(tmp_path).earlier_run, accounted(tmp_path).nodes[0].unwatched_from) == (None, None)
+    assert accounted(tmp_path).stamp.made_at == NOON

@@ -15,10 +15,11 @@ from steps.contracts.traced import Traced
 from steps.decide.judge import orders_of
 from steps.publish.declaration import STEP
 from steps.publish.step import run
+from tests.unit.continuing import continuity
 from tests.unit.judging import Sweep, stamp
 from tests.unit.outside_double import FakeOutside
 
-FILES = ["cluster.json", "decisions.json", "facts.json", "orders.json", "traced.json"]
+FILES = ["cluster.json", "continuity.json", "decisions.json", "facts.json", "orders.json", "traced.json"]
 
 
 def inputs(folder: Path, orders: bytes | None = None) -> Inputs:
@@ -31,6 +32,7 @@ def inputs(folder: Path, orders: bytes | None = None) -> Inputs:
         "cluster": encode(cluster),
         "traced": encode(Traced(stamp=stamp(), nodes=())),
         "decisions": encode(document),
+        "continuity": encode(continuity(shard=4)),
         "orders": msgspec.json.encode(orders_of(decisions, 4)) if orders is None else orders,
     }
     for name, content in contents.items():
@@ -56,7 +58,7 @@ def test_publishing_again_gives_the_same_folder_and_leaves_nothing_beside_it(tmp
     assert [path.name for path in shard_folder(tmp_path).parent.iterdir()] == ["shard-4"]
 
 
-@pytest.mark.parametrize("broken", ["facts", "cluster", "traced", "decisions", "orders"])
+@pytest.mark.parametrize("broken", ["facts", "cluster", "traced", "decisions", "continuity", "orders"])
 def test_one_broken_document_and_nothing_is_published(tmp_path: Path, broken: str) -> None:
     asked = inputs(tmp_path)
     (tmp_path / broken).write_bytes(b'{"half":')

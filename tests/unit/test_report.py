@@ -15,6 +15,7 @@ from steps.contracts.document import Sample, encode
 from steps.contracts.release import ReleaseVerdict
 from steps.contracts.traced import GpuClass, Traced
 from tests.unit.archiving import Archived, device, judged, receipt, release, running
+from tests.unit.continuing import continuity
 from tests.unit.judging import Sweep, gpu, holder, node, stamp, waiter
 
 EVIL = "<script>alert(1)</script>\"'&\u202egnp.exe\x1b[31m"
@@ -100,6 +101,8 @@ def test_unknown_readings_are_shown_as_unknown_with_their_reason(archived: Archi
     )
     traced = Traced(stamp=stamp(), nodes=(node(silent), node(name="node-b", problem="it did not answer within 60 s")))
     (archived.evidence / "shard-0" / "traced.json").write_bytes(encode(traced))
+    window = msgspec.structs.replace(continuity().nodes[0], unexplained_bytes=Sample.absent("used is unknown"))
+    (archived.evidence / "shard-0" / "continuity.json").write_bytes(encode(continuity(nodes=(window,))))
     text = Page(archived.report()).text
     assert "used unknown: error: GpuIsLost" in text
     assert "unexplained unknown: absent: used is unknown" in text
