@@ -94,11 +94,12 @@ def test_a_waiting_session_is_seen_with_the_schedulers_words(cluster: ApiUnderTe
 def bound_pod(cluster: ApiUnderTest, node: str) -> str:
     """The uid of a pod bound to a node that has no kubelet; a fresh namespace has no service account for a moment."""
     body = {"metadata": {"name": "a"}, "spec": {"nodeName": node, "containers": [{"name": "main", "image": "none.invalid/none"}]}}
+    answer = cluster.api.create(cluster.path("pods"), body)
     for _ in range(60):
-        answer = cluster.api.create(cluster.path("pods"), body)
         if answer.ok:
             return str(answer.body["metadata"]["uid"])
         cluster.clock.sleep(0.3)
+        answer = cluster.api.create(cluster.path("pods"), body)
     raise AssertionError(f"the pod was never admitted: {answer.body}")
 
 

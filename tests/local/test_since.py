@@ -1,6 +1,7 @@
 """Two sweeps in a row with deletions in between that nobody told them of: what the second says of the time between."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -26,8 +27,8 @@ LEAVES_A_PROCESS = Behaviour(memory_bytes=10 * GIB, exits_after_s=1.0, outlives_
 GONE = ("clean", "survivor", "unseen")
 
 
-def between(place: Place, *names: str, silent: str) -> dict[str, str]:
-    """Delete these sessions behind gpu-reclaim's back; a node falls silent. Pod uid by session name, as they were."""
+def between(place: Place, *names: str, silent: str | None = None) -> dict[str, str]:
+    """Delete these sessions behind gpu-reclaim's back; a node may fall silent. Pod uid by session name, as they were."""
     with StateFile(place.state).open() as world:
         uids = {
             item["metadata"]["labels"]["app"]: str(item["metadata"]["uid"])
@@ -38,7 +39,8 @@ def between(place: Place, *names: str, silent: str) -> dict[str, str]:
             gone = remove(world, DEPLOYMENT.path("vision", name))
             collect_garbage(world, gone["metadata"]["uid"])
         advance(world, 120)
-        world.nodes[silent].silent = True
+        if silent is not None:
+            world.nodes[silent].silent = True
     return uids
 
 
@@ -149,6 +151,27 @@ def test_report_summary_and_the_archives_line_say_it(story: Story) -> None:
         f"no sweep looked for {say_span(unwatched_s(second))}; 1 node did not answer, unwatched still"
     )
     assert second.summary.departed == {"returned": 1, "pending": 1, "unknown": 1}
+
+
+def test_a_pod_whose_node_moved_to_another_shard_is_answered_for_there(tmp_path: Path) -> None:
+    """Two shards of one node each, then one shard of both: the second shard's memory is of a shard that is no more."""
+    built = WorldBuilder(datetime(2026, 11, 30, 9, 0, tzinfo=UTC))
+    for name in ("gpu-reclaim", "vision"):
+        built.namespace(name)
+    built.node("node-1", A100, gpus=1, memory_gib=80)
+    built.node("node-2", H100, gpus=1, memory_gib=80)
+    built.session("vision", "stays", A100, CLEAN)
+    built.session("vision", "moves", H100, CLEAN)
+    built.wait(hours=2)
+    place = Place.of(tmp_path, built.world)
+    place.sweep("apart", shard_size="1")
+    uids = between(place, "moves")
+    place.sweep("together", shard_size="8")
+    account = since(load_evidence(place.folder / "evidence" / "together"))
+    assert [(one.pod.uid, one.pod.node, one.pod.answer) for one in account.departed] == [
+        (uids["moves"], "node-2", ReleaseVerdict.RETURNED)
+    ]
+    assert (account.still_there, [node.unwatched_from is not None for node in account.nodes]) == (1, [True, True])
 
 
 def test_nobody_watched_is_said_only_of_what_no_evidence_shows(story: Story) -> None:

@@ -102,7 +102,7 @@ def test_compressed_nodes_read_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    "packed", ["no base64!", base64.b64encode(b"no gzip").decode(), base64.b64encode(gzip.compress(b"{")[:-4]).decode()]
+    "packed", ["no base64!", base64.b64encode(b"no gzip").decode(), base64.b64encode(gzip.compress(b"{", mtime=0)[:-4]).decode()]
 )
 def test_damaged_nodes_are_an_error_that_names_the_run(packed: str) -> None:
     with pytest.raises(SourceUnavailable, match="run sweep-x7: its compressed node status"):
