@@ -1,11 +1,15 @@
 """The time since the earlier sweep as the report and a terminal show it. Pure."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from steps.archive.evidence import RunEvidence
 from steps.archive.shown import RELEASE_TONES, Shown, as_sentence, show
 from steps.contracts.continuity import Accounted, NodeWindow
 from steps.decide.wording import say_bytes
+
+
+GRAVITY: Final = ("bad", "unknown", "warn", "good")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +41,14 @@ class SinceView:
 
 
 def since_view(evidence: RunEvidence) -> SinceView | None:
-    """None where the run is no sweep, or an older one without an account."""
+    """None where the run is no sweep, or an older one without an account. What somebody must look at comes first."""
     since = evidence.since
     if since is None:
         return None
     return SinceView(
         lead=as_sentence(since.sentence),
         windows=tuple(_window(node) for node in since.nodes),
-        departed=tuple(_departed(one) for one in since.departed),
+        departed=tuple(sorted(map(_departed, since.departed), key=lambda row: (GRAVITY.index(row.answer.tone), row.node, row.pod))),
         gaps=since.gaps,
     )
 

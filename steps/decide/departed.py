@@ -126,7 +126,7 @@ def _still_held(case: Case, own: Sequence[tuple[TracedGpu, TracedHolder]], facts
     words = join_and([f"PID {holder.pid} ({holder.gpu_class.value}) still holds GPU {gpu.index}" for gpu, holder in own])
     gpu_class = own[0][1].gpu_class
     if (why := _is_over(case, facts)) is None:
-        words = f"{words}; pending: it may be ending until {case.deadline:%H:%M:%S} UTC"
+        words = f"{words}; it may be ending until {case.deadline:%H:%M:%S} UTC"
         return Found(ReleaseVerdict.PENDING, words, gpu_class, pending_until=case.deadline)
     return Found(ReleaseVerdict.LEAKED, f"{words}; {why}", gpu_class)
 
@@ -193,7 +193,7 @@ def _empty(case: Case, gpu: TracedGpu, facts: NodeFacts, where: str) -> Found:
     if gpu.headline is GpuClass.GHOST_CONTEXT:
         words = f"{where}: {gpu.reason}"
         if (why := _is_over(case, facts)) is None:
-            words = f"{words}; pending: the pod may be ending until {case.deadline:%H:%M:%S} UTC"
+            words = f"{words}; the pod may be ending until {case.deadline:%H:%M:%S} UTC"
             return Found(ReleaseVerdict.PENDING, words, gpu.headline, pending_until=case.deadline)
         return Found(ReleaseVerdict.LEAKED, f"{words}; {why}", gpu.headline)
     if gpu.headline not in (GpuClass.BASELINE, GpuClass.PHANTOM_UTIL, GpuClass.SYSTEM_HOLDER, GpuClass.ZOMBIE_BENIGN):

@@ -195,7 +195,9 @@ def test_summary_and_report_say_what_became_of_departed_pods(archived: Archived)
     text = Page(archived.report()).text
     assert "Since the earlier sweep Since sweep-1: 0 pods still there, 2 departed" in text
     assert f"verified by release-check {RUN}: returned" in text
-    assert "leaked, PID 4001 still holds GPU 0" in text
+    assert text.index("leaked, PID 4001 still holds GPU 0") < text.index("returned, nothing of it is left on GPU 0"), (
+        "gravest first"
+    )
 
 
 def test_a_check_that_ends_late_is_found_when_archive_runs_again(archived: Archived) -> None:
