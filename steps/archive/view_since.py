@@ -8,7 +8,6 @@ from steps.archive.shown import RELEASE_TONES, Shown, as_sentence, show
 from steps.contracts.continuity import Accounted, NodeWindow
 from steps.decide.wording import say_bytes
 
-
 GRAVITY: Final = ("bad", "unknown", "warn", "good")
 
 
