@@ -112,7 +112,7 @@ def tracks(repetitions: Sequence[Repetition], watched: WatchRecording) -> tuple[
         mine = tuple(
             s for s in watched.stretches if since is not None and s.last_at >= since and (until is None or s.first_at < until)
         )
-        earlier = [s for s in watched.stretches if since is not None and s.last_at < since][-1:]
+        earlier = () if mine and since is not None and mine[0].first_at <= since else _last_before(watched.stretches, since)
         devices = tuple(one.device for one in watched.given if one.pod_uid == repetition.pod_uid)
         found.append(Track(repetition, (*earlier, *mine), devices))
     return tuple(found)
@@ -143,6 +143,11 @@ def seconds_between(moment: datetime, since: datetime) -> float:
 
 def unknown(row: Row, reason: str) -> Measured:
     return Measured(row=row, word=Word.UNKNOWN, sentence=reason)
+
+
+def _last_before(stretches: Sequence[Stretch], moment: datetime | None) -> tuple[Stretch, ...]:
+    """What was seen right before; it is not this session's where a look reaches over its beginning."""
+    return tuple(one for one in stretches if moment is not None and one.last_at < moment)[-1:]
 
 
 def _began(repetition: Repetition) -> datetime | None:

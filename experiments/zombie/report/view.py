@@ -104,13 +104,22 @@ def _lead(results: ZombieResults, verdicts: Sequence[Verdict]) -> str:
     if not after:
         seen = any(v.measured is not Word.UNKNOWN for v in verdicts)
         return f"Nothing was measured to its end.{' What was seen until then stands below.' if seen else ''}"
-    whole, asked = sum(one.problem is None for one in results.scenarios), len(results.scenarios) + len(results.missing)
+    wanted = 1 if results.settings is None else results.settings.repetitions
+    whole, asked = sum(_ended(one) >= wanted for one in results.scenarios), len(results.scenarios) + len(results.missing)
     partly = "" if whole == asked else f"{whole} of {asked} scenarios were measured to their end. "
-    many = f"{len(after)} scenarios" if len(after) > 1 else "the one scenario measured"
-    memory = f"left memory behind in {len(stayed)} of {many}" if stayed else f"left nothing behind in any of {many}"
+    left = f"left memory behind in {len(stayed)}" if stayed else "left nothing behind in any"
+    memory = f"{left} of {len(after)} scenarios"
+    if len(after) == 1:
+        memory = f"left {'memory' if stayed else 'nothing'} behind in the one scenario measured"
     spoken = "no expectation was wrong" if not wrong else f"{wrong} of {len(verdicts)} expectations were wrong"
     stable = f"; {unstable} answers are not stable over the repetitions" if unstable else ""
     return f"{partly}Deleting the session {memory}; {spoken}{stable}."
+
+
+def _ended(one: ScenarioResult) -> int:
+    """How many repetitions got to the memory after the deletion."""
+    words = [m.word for rep in one.repetitions for m in rep.measured if m.row is Row.AFTER_DELETION]
+    return sum(word is not Word.UNKNOWN for word in words)
 
 
 def _banner(results: ZombieResults) -> str | None:
