@@ -82,6 +82,9 @@ def taken(at_s: float, pid: int = 5001, mib: int | None = 6000, used_mib: int = 
     return one_look((device,), at_s, tenant, allocations=(allocation(pod=POD_B),))
 
 
+FOREVER = float("inf")
+
+
 def until(*stages: tuple[float, Node]) -> Node:
     """The first stage whose end (seconds after the stop) has not come yet."""
 

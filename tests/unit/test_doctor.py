@@ -1,15 +1,12 @@
-"""doctor: each thing an installation must have, taken away; who is as good as root on the nodes; and what could not be read."""
+"""doctor: each thing an installation must have, taken away; what could not be read; the exit code."""
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-import yaml
 
-from steps.adapters.kubernetes.installation import KubernetesInstallation
 from steps.commands import doctor
 from steps.contracts.document import Origin, Sample, Stamp
 from steps.contracts.errors import BadInput, Exit
@@ -17,11 +14,10 @@ from steps.contracts.installation import Admission, Grant, Hook, Installation
 from steps.contracts.ports import GpuNode
 from steps.doctor.checks import examine
 from steps.doctor.finding import Finding, Standing
-from tests.unit.api_double import NOON, ApiDouble, FakeClock, forbidden
+from tests.unit.api_double import NOON
 from tests.unit.outside_double import FakeOutside
 
 OWN = "gpu-reclaim"
-SHIPPED = Path(__file__).parents[2] / "deploy" / "admission" / "workflows.yaml"
 CONTROLLER = Grant(subject="ServiceAccount argo/argo", right="create pods", through="argo -> Role argo")
 POLICY = "mode: observe\nnamespaces: []\nidle_after_s: 3600\nminimum_age_s: 1800\n"
 
@@ -126,94 +122,6 @@ def test_an_untested_version_is_a_note(version: str) -> None:
     assert any(version in sentence for sentence in notes)
 
 
-ROLES = "/apis/rbac.authorization.k8s.io/v1"
-
-
-def rule(group: str, resource: str, *verbs: str, names: list[str] | None = None) -> dict[str, Any]:
-    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs), **({"resourceNames": names} if names else {})}
-
-
-def bound(api: ApiDouble, subject: dict[str, str], *rules: dict[str, Any], cluster: bool = False) -> None:
-    place = ROLES if cluster else f"{ROLES}/namespaces/{OWN}"
-    kind = "ClusterRole" if cluster else "Role"
-    plural = "cluster" if cluster else ""
-    api.put(f"{place}/{plural}roles/some", {"rules": list(rules)})
-    api.put(f"{place}/{plural}rolebindings/some", {"roleRef": {"kind": kind, "name": "some"}, "subjects": [subject]})
-
-
-def makers(api: ApiDouble) -> list[str]:
-    found = KubernetesInstallation(api, OWN, FakeClock()).read().pod_makers.known()
-    return [f"{one.subject}: {one.right}" for one in found or ()]
-
-
-ALICE = {"kind": "User", "name": "alice"}
-
-
-@pytest.mark.parametrize(
-    ("granted", "right"),
-    [
-        (rule("", "pods", "create"), "create pods"),
-        (rule("*", "*", "*"), None),
-        (rule("apps", "deployments", "patch", names=["web"]), "patch deployments"),
-        (rule("", "pods/exec", "create"), "create pods/exec"),
-        (rule("argoproj.io", "workflowtemplates", "update"), "update workflowtemplates"),
-    ],
-)
-def test_every_way_to_a_pod_of_ones_own_is_found(granted: dict[str, Any], right: str | None) -> None:
-    for cluster in (False, True):
-        api = ApiDouble()
-        bound(api, ALICE, granted, cluster=cluster)
-        (found,) = makers(api)
-        assert found.startswith("User alice: ")
-        assert right is None or found == f"User alice: {right}"
-
-
-@pytest.mark.parametrize(
-    "granted",
-    [rule("", "pods", "get", "list"), rule("argoproj.io", "workflows", "create"), rule("", "pods", "create", names=["one"])],
-)
-def test_what_makes_no_pod_is_not_named(granted: dict[str, Any]) -> None:
-    api = ApiDouble()
-    bound(api, ALICE, granted)
-    assert makers(api) == []
-
-
-def test_the_clusters_own_controllers_are_left_out_and_broad_groups_are_not() -> None:
-    api = ApiDouble()
-    own = {"kind": "ServiceAccount", "name": "job-controller", "namespace": "kube-system"}
-    for number, subject in enumerate(
-        (own, {"kind": "Group", "name": "system:masters"}, {"kind": "Group", "name": "system:authenticated"})
-    ):
-        api.put(f"{ROLES}/clusterroles/r{number}", {"rules": [rule("", "pods", "create")]})
-        reference = {"roleRef": {"kind": "ClusterRole", "name": f"r{number}"}, "subjects": [subject]}
-        api.put(f"{ROLES}/clusterrolebindings/r{number}", reference)
-    assert makers(api) == ["Group system:authenticated: create pods"]
-
-
-def test_a_server_that_forbids_a_list_leaves_it_unknown_with_its_words() -> None:
-    api = ApiDouble(faults=[forbidden("list", f"{ROLES}/clusterroles")])
-    seen = KubernetesInstallation(api, OWN, FakeClock()).read()
-    assert (seen.pod_makers.known(), seen.pod_makers.reason) == (None, "is forbidden")
-
-
-def test_a_missing_object_is_told_from_one_that_may_not_be_read() -> None:
-    missing = KubernetesInstallation(ApiDouble(), OWN, FakeClock()).read()
-    hidden = KubernetesInstallation(ApiDouble(faults=[forbidden("get", ".*/configmaps/.*")]), OWN, FakeClock()).read()
-    assert (missing.policy.state.value, hidden.policy.state.value) == ("absent", "error")
-
-
-def test_the_binding_that_is_shipped_is_recognised() -> None:
-    api = ApiDouble()
-    prefix = "/apis/admissionregistration.k8s.io/v1"
-    policy, binding = yaml.safe_load_all(SHIPPED.read_text(encoding="utf-8"))
-    api.put(f"{prefix}/validatingadmissionpolicies/gpu-reclaim-workflows", policy)
-    api.put(f"{prefix}/validatingadmissionpolicybindings/gpu-reclaim-workflows", binding)
-    seen = KubernetesInstallation(api, OWN, FakeClock()).read()
-    assert seen.admission.known() == Admission(present=True, denies=True, chosen=True)
-    other = KubernetesInstallation(api, "elsewhere", FakeClock()).read()
-    assert other.admission.known() == Admission(present=True, denies=True, chosen=False)
-
-
 class Examined(FakeOutside):
     """An outside with an installation of the test's making."""
 
@@ -267,40 +175,6 @@ def test_a_simulated_cluster_has_no_installation() -> None:
     arguments = parser.parse_args(["doctor"])
     with pytest.raises(BadInput, match="simulator"):
         arguments.handler(arguments)
-
-
-HOOK = {"webhookSecret": {"name": "hook", "key": "secret"}}
-SECRET = f"/api/v1/namespaces/{OWN}/secrets/hook"
-
-
-def hooks_of(api: ApiDouble) -> tuple[Hook, ...] | None:
-    return KubernetesInstallation(api, OWN, FakeClock()).read().hooks.known()
-
-
-@pytest.mark.parametrize(
-    ("data", "length"),
-    [
-        ({"secret": "c2l4dGVlbi1ieXRlcy0xNg=="}, 16),
-        ({"secret": "c2l4dGVlbi1ieXRlcy0xNgo="}, 16),
-        ({"secret": ""}, 0),
-        ({"secret": "Cg=="}, 0),
-        ({"other": "c2l4dGVlbi1ieXRlcy0xNg=="}, 0),
-        (None, 0),
-    ],
-    ids=["plain", "with a line feed", "empty", "line feed alone", "other key", "no Secret"],
-)
-def test_the_length_of_a_hooks_secret_is_read_and_never_the_secret(data: dict[str, str] | None, length: int) -> None:
-    api = ApiDouble()
-    api.put(f"/apis/argoproj.io/v1alpha1/namespaces/{OWN}/eventsources/tags", {"spec": {"github": {"pushed": HOOK}}})
-    if data is not None:
-        api.put(SECRET, {"data": data})
-    assert hooks_of(api) == (Hook(source="tags/pushed", secret_bytes=length),)
-
-
-def test_a_secret_that_may_not_be_read_is_unknown() -> None:
-    api = ApiDouble(faults=[forbidden("get", SECRET)])
-    api.put(f"/apis/argoproj.io/v1alpha1/namespaces/{OWN}/eventsources/tags", {"spec": {"github": {"pushed": HOOK}}})
-    assert hooks_of(api) is None
 
 
 def test_without_a_hook_doctor_says_nothing_of_hooks() -> None:
