@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 
 import msgspec
-import pytest
 
 from steps.adapters.kubernetes.cluster import KubernetesCluster
 from steps.adapters.kubernetes.decisions import ConfigMapDecisions
@@ -14,7 +13,6 @@ from steps.adapters.kubernetes.owners import KubernetesOwners
 from steps.contracts.cluster_facts import Guard, OwnerRef
 from steps.contracts.decision import Decisions, Memory, SeenNode, SeenPod
 from steps.contracts.document import Origin, Stamp
-from steps.contracts.errors import BadInput
 from steps.contracts.policy import Mode, Policy
 from steps.contracts.ports import Count, OwnerState, Rejected, Rejection
 from steps.contracts.stop_receipt import Intent
@@ -114,10 +112,10 @@ def test_a_pod_deleted_by_force_is_missing_from_the_next_list_at_once_and_both_l
     assert [uid in {pod.uid for pod in pods} for pods in (first, second, together(first, second))] == [True, False, True]
 
 
-def test_a_namespace_that_does_not_exist_is_bad_input_that_names_it(cluster: ApiUnderTest) -> None:
+def test_a_namespace_that_does_not_exist_is_named_and_one_that_does_is_not(cluster: ApiUnderTest) -> None:
     reader = KubernetesCluster(cluster.api, cluster.clock)
-    with pytest.raises(BadInput, match="no-such-namespace"):
-        reader.sessions(Policy(mode=Mode.ACT, namespaces=("no-such-namespace",)), ())
+    policy = Policy(mode=Mode.ACT, namespaces=("no-such-namespace", cluster.namespace))
+    assert (reader.sessions(policy, ()), reader.absent_namespaces(policy)) == ((), ("no-such-namespace",))
 
 
 def intent_of(owner: OwnerRef, decision: str) -> Intent:
