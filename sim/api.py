@@ -16,7 +16,7 @@ from sim.world.paths import CORE_EVENT, DEPLOYMENT, EVENT, NAMESPACE, POD, REPLI
 from sim.world.pods import admitted, begin_deletion
 from sim.world.selectors import BadSelector, fields_match, labels_match
 from sim.world.state import Json, World
-from sim.world.store import StateFile
+from sim.world.store import state_file
 from sim.world.validate import first_fault, replica_fault
 from steps.adapters.kubernetes.api import Answer
 from steps.contracts.errors import OutcomeUnknown
@@ -28,7 +28,7 @@ class StateFileApi:
     """Implements steps.adapters.kubernetes.api.Api. The world advances by its own clock, not by being read."""
 
     def __init__(self, path: Path) -> None:
-        self._store = StateFile(path)
+        self._store = state_file(path)
 
     def get(self, path: str) -> Answer:
         return self._shown("get", path, _get)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from pathlib import Path
 
-from sim.world.store import StateFile
+from sim.world.store import state_file
 from sim.world.timeline import advance
 
 
@@ -11,7 +11,7 @@ class SimulatedClock:
     """Implements steps.contracts.ports.Clock."""
 
     def __init__(self, path: Path) -> None:
-        self._store = StateFile(path)
+        self._store = state_file(path)
 
     def now(self) -> datetime:
         return self._store.read().now

@@ -9,7 +9,7 @@ from sim.world.objects import of_kind
 from sim.world.paths import POD
 from sim.world.pods import GPU_RESOURCE, container_id
 from sim.world.state import Json, SimGpu, SimNode, SimProcess, World
-from sim.world.store import StateFile
+from sim.world.store import state_file
 from steps.adapters.redact import redact_command
 from steps.contracts.document import Sample
 from steps.contracts.errors import BadInput, SourceUnavailable
@@ -46,7 +46,7 @@ class SimulatedNode:
     """Implements GpuReader, ProcessReader and AllocationReader of one node. Raises SourceUnavailable if it is silent."""
 
     def __init__(self, path: Path, node: str) -> None:
-        self._store, self._node = StateFile(path), node
+        self._store, self._node = state_file(path), node
 
     def look(self) -> tuple[World, SimNode]:
         world = self._store.read()

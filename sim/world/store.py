@@ -8,6 +8,7 @@ import os
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -75,6 +76,12 @@ class StateFile:
             yield
         finally:
             os.close(handle)
+
+
+@lru_cache(maxsize=4)
+def state_file(path: Path) -> StateFile:
+    """This process's door to the world at a path: all who look through it share what was decoded."""
+    return StateFile(path)
 
 
 class _Version:
