@@ -1,7 +1,8 @@
 """Several looks made one. Pure. The last look is the present; earlier ones add history, gaps included."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import Final
 
 import msgspec
@@ -81,21 +82,33 @@ def _highest(readings: Sequence[Sample[tuple[ProcessActivity, ...]]]) -> Sample[
 
 
 def combine_processes(scans: Sequence[ProcessScan]) -> tuple[ProcessFacts, ...]:
-    """The processes of the last look; `samples_in_state` counts the latest looks in a row with the same process and state."""
-    return tuple(msgspec.structs.replace(process, samples_in_state=_run_length(process, scans)) for process in scans[-1].processes)
+    """The processes of the last look; `samples_in_state` counts the latest looks in a row with the same process and state,
+    `samples_in_d` those in which one same thread was in uninterruptible sleep."""
+    return tuple(
+        msgspec.structs.replace(
+            process,
+            samples_in_state=_run_length(scans, _in_same_state(process)),
+            samples_in_d=max((_run_length(scans, _in_d(process, thread)) for thread in process.threads_in_d), default=0),
+        )
+        for process in scans[-1].processes
+    )
 
 
-def _run_length(process: ProcessFacts, scans: Sequence[ProcessScan]) -> int:
-    length = 0
-    for scan in reversed(scans):
-        if not any(_same(process, other) for other in scan.processes):
-            break
-        length += 1
-    return length
+def _run_length(scans: Sequence[ProcessScan], same: Callable[[ProcessFacts], bool]) -> int:
+    """How many of the latest scans in a row have such a process."""
+    return sum(1 for _ in takewhile(lambda scan: any(same(one) for one in scan.processes), reversed(scans)))
 
 
-def _same(one: ProcessFacts, other: ProcessFacts) -> bool:
-    return (one.pid, one.start_time_ticks, one.state) == (other.pid, other.start_time_ticks, other.state)
+def _in_same_state(process: ProcessFacts) -> Callable[[ProcessFacts], bool]:
+    return lambda other: _is(process, other) and other.state == process.state
+
+
+def _in_d(process: ProcessFacts, thread: int) -> Callable[[ProcessFacts], bool]:
+    return lambda other: _is(process, other) and thread in other.threads_in_d
+
+
+def _is(one: ProcessFacts, other: ProcessFacts) -> bool:
+    return (one.pid, one.start_time_ticks) == (other.pid, other.start_time_ticks)
 
 
 def combine_sockets(readings: Sequence[Sample[tuple[SocketFacts, ...]]]) -> Sample[tuple[SocketFacts, ...]]:

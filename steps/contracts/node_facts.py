@@ -163,7 +163,8 @@ class ProcessFacts(Document, frozen=True, kw_only=True):
     state: the letter of /proc/<pid>/stat. command: redacted, at most 256 characters. threads: how many.
     cgroup: the lines of /proc/<pid>/cgroup (of a live thread if the leader is a zombie), as read from here.
     parent_in_container: the PPid as the process's own PID namespace sees it (1 = its PID 1), None if not known.
-    kill_pending: SIGKILL is pending without effect (facts 4.5).
+    kill_pending: SIGKILL is pending without effect (facts 4.5). threads_in_d: of a process that holds a device and whose leader
+    lives, other threads in uninterruptible sleep. samples_in_d: in how many of the latest looks in a row one same of them was.
     """
 
     pid: int
@@ -185,6 +186,8 @@ class ProcessFacts(Document, frozen=True, kw_only=True):
     started well after it). PPid 1 alone says nothing."""
     kill_pending: bool = False
     samples_in_state: int = 1
+    threads_in_d: tuple[int, ...] = ()
+    samples_in_d: int = 0
 
 
 class SocketFacts(Document, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ def _traced(facts: NodeFacts, decided: Decision, now: datetime) -> TracedNode:
         return silent_node(facts.node, "its capture is older than the decision")
     if not -MAX_AHEAD_S <= age_s < MAX_AGE_S:
         return silent_node(facts.node, f"its capture was taken {age_s:.0f} s ago, the limit is {MAX_AGE_S} s")
-    return trace_node(facts, None, now=now)
+    return trace_node(facts, None, now=now, existing=[pod.uid for pod in decided.pods])
 
 
 def sign_of_life(decided: Decision, nodes: Mapping[str, TracedNode], now: datetime) -> Refused | None:

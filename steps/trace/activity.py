@@ -12,6 +12,8 @@ from steps.contracts.node_facts import Activity
 LOW_SM_RATIO: Final = 0.10
 """At or below it few SMs work while kernels run: one looped thread shows 0.012 on 80 SMs, a matrix product 0.984. It only
 leads to a notice, so it may be generous; where exactly it lies is policy."""
+NOT_THERE: Final = (State.ABSENT, State.NOT_APPLICABLE)
+"""States of a figure that this device or driver does not have."""
 BUSY_RATIO: Final = 0.5
 """Utilisation from which kernels count as running most of the time."""
 PHANTOM_RATIO: Final = 0.95
@@ -52,10 +54,11 @@ def read_window(activity: Sequence[Activity]) -> Window:
 
 def _tells_idleness(moment: Activity) -> bool:
     """It has a figure that any kernel would move. SM activity stays at zero beside a kernel that waits, so it is one by itself only
-    where the device has no utilisation (MIG), not where reading that failed."""
-    if moment.utilisation_ratio.known() is not None or moment.graphics_active_ratio.known() is not None:
-        return True
-    return moment.sm_active_ratio.known() is not None and moment.utilisation_ratio.state is not State.ERROR
+    where the device has no utilisation (MIG). A figure that this device has and that could not be read may have shown work."""
+    figures = (moment.utilisation_ratio, moment.graphics_active_ratio, moment.sm_active_ratio)
+    if any(one.known() is None and one.state not in NOT_THERE for one in figures):
+        return False
+    return any(one.known() is not None for one in figures)
 
 
 def _amount(util: Sequence[float | None], graphics: Sequence[float | None], sm: Sequence[float | None]) -> Work:

@@ -4,7 +4,7 @@ A cgroup path alone is a claim: a privileged tenant can write another pod's uid 
 only if that pod lists the container; otherwise nobody is blamed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,7 +24,8 @@ class Owner:
     """Whose a process is. pod_uid: the API's uid if the pod is known, else the cgroup's. gone: why its container or pod no
     longer exists or has ended, in words; None if it lives, or if that cannot be said. once: *gone* rests on what is missing,
     so that the holder must have been seen more than once. one_list: it is missing from one list of the API alone: not yet gone.
-    on_disk: what the kubelet's folders know of a pod that the API does not, or was not asked about."""
+    on_disk: what the kubelet's folders know of a pod that the API does not, or was not asked about. unasked: neither API nor
+    kubelet has said that pod and container exist, and nobody takes them for existing."""
 
     attribution: Attribution
     reason: str
@@ -36,6 +37,7 @@ class Owner:
     once: bool = False
     one_list: bool = False
     on_disk: PodOnDisk | None = None
+    unasked: bool = False
 
     @property
     def namespace(self) -> str | None:
@@ -50,19 +52,28 @@ class Owner:
 class PodIndex:
     """The pods of the API's list by every name a cgroup may use: uid, static pod's hash on this node, container, sandbox."""
 
-    def __init__(self, pods: Sequence[PodFacts] | None, node: str, on_disk: Sequence[PodOnDisk] = (), *, lists: int = 1) -> None:
+    def __init__(
+        self,
+        pods: Sequence[PodFacts] | None,
+        node: str,
+        on_disk: Sequence[PodOnDisk] = (),
+        *,
+        lists: int = 1,
+        existing: Collection[str] = (),
+    ) -> None:
         """on_disk: what the node's kubelet knows of pods, for those that the API's list does not have. lists: how many of the
-        API's, some seconds apart, `pods` puts together."""
+        API's, some seconds apart, `pods` puts together. existing: uids that the caller takes for existing pods."""
         self.at_hand = pods is not None
         self.sure = pods is not None and lists >= GONE_LISTS
         self.here = tuple(pod for pod in pods or () if pod.node == node)
         self._on_disk = {_canonical(one.uid): one for one in on_disk}
         self._running = {one_id: one for one in on_disk for one_id in _ids_of(one)}
         self._node = node
+        self._existing = frozenset(map(_canonical, existing))
         self._by_uid: dict[str, PodFacts] = {}
         self._by_container: dict[str, PodFacts] = {}
         for pod in pods or ():
-            if pod.config_hash is not None and pod.node == node:  # the same hash occurs on several nodes (facts 1.5)
+            if pod.config_hash is not None and pod.node in (node, None):  # the same hash occurs on several nodes (facts 1.5)
                 self._by_uid.setdefault(_canonical(pod.config_hash), pod)
             for container in pod.containers:
                 self._by_container.update(dict.fromkeys(container.container_ids, pod))
@@ -86,6 +97,10 @@ class PodIndex:
         if self.at_hand:
             return False if self.sure or (folder is not None and folder.kept is False) else None
         return None if folder is None else folder.kept
+
+    def taken_for_existing(self, uid: str) -> bool:
+        """The caller says so, having asked the API itself."""
+        return _canonical(uid) in self._existing
 
     def pod_of_container(self, container_id: str) -> PodFacts | None:
         return self._by_container.get(container_id)
@@ -150,7 +165,8 @@ def _without_pod(read: CgroupFile, pods: PodIndex) -> Owner:  # noqa: PLR0911 - 
 
 def _of_pod(name: CgroupName, uid: str, pods: PodIndex) -> Owner:
     if not pods.at_hand:
-        return _by_folders(name, uid, pods.on_disk(uid))
+        owner = _by_folders(name, uid, pods.on_disk(uid))
+        return replace(owner, unasked=False) if pods.taken_for_existing(uid) else owner
     if name.outer_pod_uid is not None and pods.pod(name.outer_pod_uid) is not None:
         words = f"conflict: the cgroup of pod {uid} lies inside that of pod {name.outer_pod_uid}, which no kubelet does"
         return Owner(Attribution.CONFLICT, words, name.qos)
@@ -184,11 +200,13 @@ def _by_folders(name: CgroupName, uid: str, folder: PodOnDisk | None) -> Owner:
     kind = Attribution.CONTAINER if name.role is Role.CONTAINER else Attribution.POD
     if folder is None:
         words = "from the cgroup alone: the API's pod list is not at hand, so neither pod nor container is checked"
-        return Owner(kind, words, name.qos, pod_uid=uid)
+        return Owner(kind, words, name.qos, pod_uid=uid, unasked=True)
     if folder.kept is False:
         gone = f"the kubelet has no pod {uid} any more"
         return Owner(Attribution.POD_GONE, f"pod gone: {gone}", name.qos, pod_uid=uid, gone=gone, once=True, on_disk=folder)
-    owner = Owner(kind, "by its cgroup, named by the kubelet's folders", name.qos, pod_uid=uid, on_disk=folder)
+    owner = Owner(
+        kind, "by its cgroup, named by the kubelet's folders", name.qos, pod_uid=uid, on_disk=folder, unasked=folder.kept is None
+    )
     if kind is Attribution.POD or name.container_id is None:
         return owner
     return _by_log_links(owner, name.container_id, folder)
@@ -200,7 +218,7 @@ def _by_log_links(owner: Owner, container_id: str, folder: PodOnDisk) -> Owner:
     if container_id in folder.sandbox_ids:
         return replace(owner, attribution=Attribution.POD, reason="at pod level: the id is that of the pod's sandbox")
     if not folder.containers:
-        return replace(owner, reason=f"{owner.reason}; whether it has a container {short} is not checked")
+        return replace(owner, reason=f"{owner.reason}; whether it has a container {short} is not checked", unasked=True)
     for container in folder.containers:
         if container_id in container.container_ids:
             found = replace(owner, reason="by its cgroup, named by the kubelet's folders and log links", container=container.name)

@@ -254,7 +254,7 @@ def _holder_findings(view: View, classes: Sequence[Judged], headline: GpuClass) 
 
 def _brief_d(holding: Holding) -> Finding:
     """Short D is normal; the holder keeps the class it has without it."""
-    seen = f"{holding.process.samples_in_state} samples over {holding.in_state_s:.0f} s"
+    seen = f"{holding.samples_in_d} samples over {holding.in_d_s:.0f} s"
     need = f"{STUCK_SAMPLES} samples over {STUCK_SPAN_S:.0f} s"
     words = f"PID {holding.process.pid} is in uninterruptible sleep, seen too briefly ({seen}); pending: stuck needs {need}"
     return _finding(GpuClass.UNKNOWN, words)

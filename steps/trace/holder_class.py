@@ -8,7 +8,7 @@ from typing import Final
 from steps.contracts.cluster_facts import PodFacts
 from steps.contracts.traced import Attribution, GpuClass
 from steps.trace.activity import Window, Work
-from steps.trace.holding import Holding
+from steps.trace.holding import DEAD_STATES, Holding
 from steps.trace.system_holders import may_be_system_holder
 
 RUNTIME_S: Final = 2 + 10
@@ -19,12 +19,14 @@ GONE_SAMPLES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a holder's class depends on beside itself. sharers: how many different owners are on the device.
-    figures: SM ratio per PID, None if NVML gives none."""
+    """What a holder's class depends on beside itself. sharers: how many different owners are on the device, None if one more may
+    be. figures: SM ratio per PID, None if NVML gives none; a zero that is a server's client's is left out (MPS). figures_lost: this
+    device has them, and they could not be read."""
 
     window: Window
-    sharers: int
+    sharers: int | None
     figures: Mapping[int, float] | None
+    figures_lost: bool
     samples: int
     now: datetime
 
@@ -68,7 +70,7 @@ def _stuck(holding: Holding, around: Surroundings) -> Judged | None:
     if not holding.stuck:
         return None
     pending = ", SIGKILL pending" if holding.process.kill_pending else ""
-    seen = f"{holding.process.samples_in_state} samples over {holding.in_state_s:.0f} s"
+    seen = f"{holding.samples_in_d} samples over {holding.in_d_s:.0f} s"
     return Judged(GpuClass.STUCK_D, f"in uninterruptible sleep in {seen}{pending}; kills do not reach it")
 
 
@@ -83,6 +85,13 @@ def _seen_once(holding: Holding, around: Surroundings) -> bool:
     return min(around.samples, holding.process.samples_in_state) < GONE_SAMPLES
 
 
+def _may_be_a_service(holding: Holding, around: Surroundings) -> Judged | None:
+    """What is on the allow-list is never accused, and is nobody's idle session either."""
+    if holding.process.state in DEAD_STATES or not may_be_system_holder(holding.process, holding.owner):
+        return None
+    return Judged(GpuClass.UNKNOWN, "it may be one of the node's own services: what would tell is not readable")
+
+
 def _zombie_threaded(holding: Holding, around: Surroundings) -> Judged | None:
     if holding.process.state != "Z":
         return None
@@ -95,8 +104,6 @@ def _zombie_threaded(holding: Holding, around: Surroundings) -> Judged | None:
 def _hidden(holding: Holding, around: Surroundings) -> Judged | None:
     if not holding.nvml_usable or holding.listed is not None:
         return None
-    if may_be_system_holder(holding.process, holding.owner):
-        return Judged(GpuClass.UNKNOWN, "NVML does not list it, and it may be one of the node's own services: not readable")
     ways = ", ".join(sorted({f"{hold.device} by {hold.via.value}" for hold in holding.holds}))
     return Judged(GpuClass.HIDDEN_HOLDER, f"holds {ways}, and NVML does not list it")
 
@@ -108,7 +115,7 @@ def _orphan(holding: Holding, around: Surroundings) -> Judged | None:
     return Judged(GpuClass.ORPHAN_LIVE, f"what launched it died and it lives on{parent}")
 
 
-ORDER: Final[tuple[Rule, ...]] = (_in_grace, _stuck, _pod_gone, _zombie_threaded, _hidden, _orphan)
+ORDER: Final[tuple[Rule, ...]] = (_in_grace, _stuck, _may_be_a_service, _pod_gone, _zombie_threaded, _hidden, _orphan)
 
 
 def _by_activity(holding: Holding, around: Surroundings) -> Judged:
@@ -122,6 +129,13 @@ def _by_activity(holding: Holding, around: Surroundings) -> Judged:
         need = "a second list lacks it" if owner.one_list else f"it was seen in {GONE_SAMPLES} samples"
         words = f"{owner.gone}; missing from one list is not yet gone: pending until {need}"
         return Judged(GpuClass.UNKNOWN, words)
+    if owner.unasked:
+        words = f"whether pod {owner.pod_uid} still exists is not known: neither API nor kubelet could be asked; {judged.reason}"
+        return Judged(GpuClass.UNKNOWN, words)
+    if not holding.nvml_usable:
+        return Judged(
+            GpuClass.UNKNOWN, f"NVML's process list is not usable, so who else is on the device is not known; {judged.reason}"
+        )
     if owner.attribution in (Attribution.CONFLICT, Attribution.UNKNOWN):
         return Judged(GpuClass.UNKNOWN, f"{owner.reason}; {judged.reason}")
     return judged
@@ -130,15 +144,20 @@ def _by_activity(holding: Holding, around: Surroundings) -> Judged:
 def _work_of(holding: Holding, around: Surroundings) -> Judged:  # noqa: PLR0911 - one return a branch of 8.7
     window = around.window
     figure = None if around.figures is None else around.figures.get(holding.process.pid)
-    shared = around.sharers > 1
+    shared = around.sharers is None or around.sharers > 1
     if figure is not None and figure > 0 and (shared or window.work in (Work.NONE, Work.UNKNOWN)):
         return Judged(GpuClass.ACTIVE, f"NVML measured {figure:.1%} SM activity of this process; device: {window.sentence}")
     if window.work is Work.UNKNOWN:
         return Judged(GpuClass.ACTIVITY_UNKNOWN, f"no activity figure to judge by: {window.sentence}")
+    if window.work is Work.NONE and around.figures_lost:
+        return Judged(GpuClass.ACTIVITY_UNKNOWN, f"the figures of single processes could not be read; device: {window.sentence}")
     if window.work is Work.NONE:
         return Judged(GpuClass.IDLE_HOLDER, f"no work: {window.sentence}")
     if shared and figure is None:
-        words = f"{around.sharers} owners share the device and there is no figure for this process; device: {window.sentence}"
+        who = (
+            "who else was given the device is not known" if around.sharers is None else f"{around.sharers} owners share the device"
+        )
+        words = f"{who}, and there is no figure for this process; device: {window.sentence}"
         return Judged(GpuClass.ACTIVITY_UNKNOWN_SHARED, words)
     if shared:
         return Judged(GpuClass.IDLE_HOLDER, f"NVML measured no SM activity of this process; device: {window.sentence}")

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from steps.contracts.document import Sample, State
 from steps.contracts.node_facts import GpuFacts, GpuProcess, Hold, HoldVia, Layout, NodeFacts, ProcessFacts
 from steps.trace.attribution import Owner, PodIndex, attribute
@@ -18,8 +20,9 @@ DEAD_STATES: Final = frozenset("ZXx")
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """One live process on one GPU. listed: NVML's entry for it there, None if NVML does not list it or its list is unusable
-    (then `nvml_usable` is False). holds: its device nodes of this GPU. in_state_s: seconds it was watched in its state."""
+    """One live process on one GPU. listed: NVML's entry for it there, None if NVML does not list it or its list is unknown.
+    nvml_usable: the list is known and every entry of it tested, so that who is not on it is not listed. holds: its device nodes of
+    this GPU. in_d_s: seconds it was watched in uninterruptible sleep."""
 
     process: ProcessFacts
     owner: Owner
@@ -27,7 +30,7 @@ class Holding:
     nvml_usable: bool
     holds: tuple[Hold, ...]
     system: bool
-    in_state_s: float
+    in_d_s: float
 
     @property
     def memory(self) -> Sample[int]:
@@ -38,13 +41,18 @@ class Holding:
 
     @property
     def uninterruptible(self) -> bool:
-        """In D, itself or a thread through which it holds the device."""
-        return self.process.state == "D" or any(hold.thread_state == "D" for hold in self.holds)
+        """In D, itself, a thread through which it holds the device, or any thread of it: a kill waits for all of them."""
+        return is_uninterruptible(self.process) or any(hold.thread_state == "D" for hold in self.holds)
+
+    @property
+    def samples_in_d(self) -> int:
+        """In how many of the latest looks in a row."""
+        return samples_in_d(self.process)
 
     @property
     def stuck(self) -> bool:
         """In D for 3 samples over 60 s: short D is normal (facts 4.5)."""
-        return self.uninterruptible and lasts(self.process, self.in_state_s)
+        return self.uninterruptible and lasts(self.samples_in_d, self.in_d_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +66,26 @@ class Held:
     missing_pids: tuple[GpuProcess, ...]
 
 
-def lasts(process: ProcessFacts, in_state_s: float) -> bool:
-    """Seen in its state for 3 samples over 60 s."""
-    return process.samples_in_state >= STUCK_SAMPLES and in_state_s >= STUCK_SPAN_S
+def is_uninterruptible(process: ProcessFacts) -> bool:
+    """Its leader or a thread of it is in D."""
+    return process.state == "D" or bool(process.threads_in_d)
+
+
+def samples_in_d(process: ProcessFacts) -> int:
+    """Of the latest looks in a row: how many saw its leader, or one same thread, in D. A dead leader's threads count as long as it
+    was seen dead, for their state is known of the last look alone."""
+    return process.samples_in_d if process.threads_in_d and process.state != "D" else process.samples_in_state
+
+
+def lasts(samples: int, seconds: float) -> bool:
+    """3 samples over 60 s."""
+    return samples >= STUCK_SAMPLES and seconds >= STUCK_SPAN_S
 
 
 def is_stuck(process: ProcessFacts, facts: NodeFacts) -> bool:
     """In D for that long."""
-    return process.state == "D" and lasts(process, seconds_in_state(process, facts))
+    samples = samples_in_d(process)
+    return is_uninterruptible(process) and lasts(samples, seconds_of(samples, facts))
 
 
 def layout_mismatch(gpu: GpuFacts) -> str | None:
@@ -89,15 +109,16 @@ def held_on(gpu: GpuFacts, facts: NodeFacts, owners: Mapping[int, Owner], gpu_po
     """
     listed = _entries(gpu, facts)
     by_pid = {entry.pid: entry for entry in listed or ()}
+    usable = listed is not None and all(_is_tested(entry, gpu, facts) for entry in listed)
     holdings = tuple(
         Holding(
             process=process,
             owner=owners[process.pid],
             listed=by_pid.get(process.pid),
-            nvml_usable=listed is not None,
+            nvml_usable=usable,
             holds=holds,
             system=is_system_holder(process, owners[process.pid]),
-            in_state_s=seconds_in_state(process, facts),
+            in_d_s=seconds_of(samples_in_d(process), facts),
         )
         for process in facts.processes
         if _may_hold(process, process.pid in by_pid) and ((holds := _holds_on(process, gpu, facts)) or process.pid in by_pid)
@@ -118,7 +139,8 @@ def owners_of(facts: NodeFacts, pods: PodIndex) -> dict[int, Owner]:
 
 def _entries(gpu: GpuFacts, facts: NodeFacts) -> tuple[GpuProcess, ...] | None:
     """NVML's entries for a GPU; a MIG parent's own list has gaps, so those of its instances count for it as well. None where it
-    could not be read whether there are instances."""
+    could not be read whether there are instances. Without the device's total no figure can be tested (facts 3.3): none is believed,
+    and being unlisted proves nothing."""
     own = gpu.processes.known()
     if own is None or layout_mismatch(gpu) is not None or gpu.mig_mode.state is State.ERROR:
         return None
@@ -127,7 +149,17 @@ def _entries(gpu: GpuFacts, facts: NodeFacts) -> tuple[GpuProcess, ...] | None:
         return None
     merged = {entry.pid: entry for other in instances for entry in other.processes.known() or ()}
     merged.update({entry.pid: entry for entry in own})
+    if gpu.memory.total_bytes.known() is None:
+        untested = Sample[int].absent("the device's total memory is not known, so the figure cannot be tested")
+        return tuple(msgspec.structs.replace(entry, used_memory_bytes=untested) for entry in merged.values())
     return tuple(merged.values())
+
+
+def _is_tested(entry: GpuProcess, gpu: GpuFacts, facts: NodeFacts) -> bool:
+    """Its layout can be told to be right: by a figure that the device can hold, or because the PID is seen on the device."""
+    if entry.used_memory_bytes.known() is not None:
+        return True
+    return any(process.pid == entry.pid and _holds_on(process, gpu, facts) for process in facts.processes)
 
 
 def _holds_on(process: ProcessFacts, gpu: GpuFacts, facts: NodeFacts) -> tuple[Hold, ...]:
@@ -148,11 +180,11 @@ def _may_hold(process: ProcessFacts, listed: bool) -> bool:
     return any(hold.via is HoldVia.THREAD for hold in process.holds) or (listed and process.threads >= 2)
 
 
-def seconds_in_state(process: ProcessFacts, facts: NodeFacts) -> float:
-    """Seconds from the first to the last of the looks that saw it in this state."""
+def seconds_of(samples: int, facts: NodeFacts) -> float:
+    """Seconds from the first to the last of so many looks in a row."""
     if facts.samples < 2:
         return 0.0
-    return facts.span_s * (process.samples_in_state - 1) / (facts.samples - 1)
+    return facts.span_s * (samples - 1) / (facts.samples - 1)
 
 
 def _pods_here(holdings: Sequence[Holding], gpu_pods: frozenset[str] | None) -> frozenset[str] | None:

@@ -78,10 +78,17 @@ def _graded(memory: GpuMemory, rest: int) -> Rest:
         total = memory.total_bytes.known()
         if total is None and rest > limit:
             return Rest(Level.UNKNOWN, rest, f"{mib(rest)} unexplained with v1 accounting, and the device's total is not known")
-        limit = limit if total is None else max(limit, int(total * GHOST_SHARE_V1))
+        limit = limit if total is None else max(limit, int(total * GHOST_SHARE_V1), _idle_in_v1(memory, total))
     if rest <= limit:
         return Rest(Level.DRIFT, rest, f"{mib(rest)} beyond baseline and processes, below the ghost threshold of {mib(limit)}")
     return Rest(Level.ABOVE, rest, f"{mib(rest)} that neither baseline nor a process explains")
+
+
+def _idle_in_v1(memory: GpuMemory, total: int) -> int:
+    """What an idle device of this size may show beyond the reserve that it tells. Without this a device that tells a small one
+    would be judged harder than one that tells none."""
+    told = memory.reserved_bytes.known()
+    return ALLOWANCE_BYTES + int(total * RESERVED_SHARE_V1) - (0 if told is None else told)
 
 
 def _without_reserve(memory: GpuMemory, rest: int) -> Rest:

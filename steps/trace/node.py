@@ -1,12 +1,12 @@
 """One node's facts and the API's pods, joined: who was given each GPU, who holds it, and what that means."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from steps.contracts.cluster_facts import PodFacts
-from steps.contracts.document import Sample
+from steps.contracts.document import Sample, State
 from steps.contracts.node_facts import Allocation, GpuFacts, NodeFacts, VisibilityLevel
 from steps.contracts.traced import (
     AllocatedTo,
@@ -18,7 +18,7 @@ from steps.contracts.traced import (
     TracedHolder,
     TracedNode,
 )
-from steps.trace.activity import largest, read_window
+from steps.trace.activity import NOT_THERE, largest, read_window
 from steps.trace.attribution import Owner, PodIndex
 from steps.trace.classify import Ending, GpuVerdict, View, classify, explained_by
 from steps.trace.connections import connections_of
@@ -28,17 +28,21 @@ from steps.trace.holding import Held, Holding, held_on, owners_of
 from steps.trace.lost import lost_gpus
 from steps.trace.memory import baseline_bytes, unexplained_bytes
 from steps.trace.remedies import REMEDY
+from steps.trace.system_holders import is_mps_server
 
 
-def trace_node(facts: NodeFacts, pods: Sequence[PodFacts] | None, *, now: datetime, lists: int = 1) -> TracedNode:
+def trace_node(
+    facts: NodeFacts, pods: Sequence[PodFacts] | None, *, now: datetime, lists: int = 1, existing: Collection[str] = ()
+) -> TracedNode:
     """The join of one node. pods: all pods the API binds to it; None: the list is not at hand, then no pod can be called gone.
 
     lists: how many of the API's lists, some seconds apart, `pods` puts together; what one alone lacks is not yet gone.
+    existing: uids that the caller takes for existing pods where the list is not at hand.
 
     now: against which graces are measured. A node whose NVML could not be asked has no GPUs and says so in `problem`.
     """
     on_disk = facts.pods_on_disk.known()
-    index = PodIndex(pods, facts.node, () if on_disk is None else on_disk, lists=lists)
+    index = PodIndex(pods, facts.node, () if on_disk is None else on_disk, lists=lists, existing=existing)
     owners = owners_of(facts, index)
     gpus = facts.gpus.known()
     problem = None
@@ -79,8 +83,9 @@ def _trace_gpu(gpu: GpuFacts, facts: NodeFacts, index: PodIndex, owners: Mapping
     held = held_on(gpu, facts, owners, pods_given)
     around = Surroundings(
         window=read_window(gpu.activity),
-        sharers=_sharers(held, given, index),
-        figures=_figures(gpu),
+        sharers=_sharers(held, allocated, index),
+        figures=_figures(gpu, held),
+        figures_lost=gpu.process_activity.known() is None and gpu.process_activity.state not in NOT_THERE,
         samples=facts.samples,
         now=now,
     )
@@ -127,9 +132,17 @@ def _traced(holding: Holding, judged: Judged) -> TracedHolder:
     )
 
 
-def _figures(gpu: GpuFacts) -> dict[int, float] | None:
+def _figures(gpu: GpuFacts, held: Held) -> dict[int, float] | None:
+    """Under MPS the server's figure is its clients' work, so a client's own zero says nothing (facts 3.7)."""
     known = gpu.process_activity.known()
-    return None if known is None else {figure.pid: figure.sm_ratio for figure in known}
+    if known is None:
+        return None
+    mps = (
+        gpu.mps_active.known() is True
+        or gpu.mps_active.state is State.ERROR
+        or any(is_mps_server(h.process) for h in held.holdings)
+    )
+    return {figure.pid: figure.sm_ratio for figure in known if figure.sm_ratio > 0 or not mps}
 
 
 def _allocated_to(gpu: GpuFacts, facts: NodeFacts, index: PodIndex) -> Sample[tuple[AllocatedTo, ...]]:
@@ -172,8 +185,12 @@ def _ending(held: Held, given: frozenset[str] | None, index: PodIndex, now: date
     return Ending(tuple(pod for pod, _ in maybe), max(until for _, until in maybe), known=False) if maybe else None
 
 
-def _sharers(held: Held, given: Sequence[AllocatedTo] | None, index: PodIndex) -> int:
-    """How many different owners are on the device: of holders (all unattributable ones as one more), and live pods given it."""
+def _sharers(held: Held, allocated: Sample[tuple[AllocatedTo, ...]], index: PodIndex) -> int | None:
+    """How many different owners are on the device: of holders (all unattributable ones as one more), and live pods given it.
+    None: the kubelet's record is there and could not be read."""
+    given = allocated.known()
+    if given is None and allocated.state not in NOT_THERE:
+        return None
     tenants = [holding.owner for holding in held.holdings if not holding.system]
     pods = {owner.pod_uid for owner in tenants if owner.pod_uid is not None}
     others = {owner.attribution for owner in tenants if owner.pod_uid is None}

@@ -25,6 +25,7 @@ _DAEMONS: Final = frozenset(
 _TOOLS: Final = frozenset({"nvitop"})
 """Which people start themselves, so in a session of theirs instead of a service."""
 _DISPLAYS: Final = frozenset({"Xorg", "X", "Xwayland", "gnome-shell", "kwin_x11", "kwin_wayland"})
+_MPS_SERVER: Final = "nvidia-cuda-mps-server"
 _NAMESPACES: Final = frozenset(
     {"kube-system", "gpu-operator", "nvidia-gpu-operator", "nvidia-device-plugin", "nvidia-dcgm", "dcgm"}
 )
@@ -52,6 +53,12 @@ def is_system_holder(process: ProcessFacts, owner: Owner) -> bool:
         return _is_listed(path, _DISPLAYS | _TOOLS | _DAEMONS if service else _DISPLAYS | _TOOLS)
     operator = owner.attribution is Attribution.CONTAINER and owner.container is not None and owner.namespace in _NAMESPACES
     return operator and _is_listed(path, _DAEMONS | _TOOLS)
+
+
+def is_mps_server(process: ProcessFacts) -> bool:
+    """By name: no accusation rests on it, only doubt about whose work a figure shows."""
+    path = process.executable.known()
+    return process.name.startswith(_MPS_SERVER[:15]) or (path is not None and PurePosixPath(path).name == _MPS_SERVER)
 
 
 def _is_listed(path: str, names: frozenset[str]) -> bool:

@@ -83,7 +83,7 @@ def _most_looks(started: datetime, end: datetime, interval_s: float) -> int:
 
 
 def _add(seen: dict[str, list[Sighting]], facts: NodeFacts, plan: Plan) -> None:
-    traced = trace_node(facts, None, now=facts.stamp.made_at)
+    traced = trace_node(facts, None, now=facts.stamp.made_at, existing=plan.pod_uids)
     for device in plan.devices:
         seen[device.name].append(see(facts, traced, device, plan))
 

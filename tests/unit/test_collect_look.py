@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from steps.capture.declaration import STEP as CAPTURE
@@ -110,6 +111,17 @@ def test_a_state_is_counted_over_the_latest_looks_in_a_row(earlier: list[Process
     scans = [scan(one) for one in (*earlier, process(state="D"))]
     (told,) = looked(World([reading(FakeGpu())], scans), samples=3).processes
     assert told.samples_in_state == times
+
+
+@pytest.mark.parametrize(
+    ("earlier", "times"),
+    [([(8,), (8,)], 3), ([(), (8,)], 2), ([(8,), ()], 1), ([(9,), (9,)], 1), ([(8, 9), (9, 8)], 3), ([(9,), (9, 8)], 2)],
+)
+def test_a_thread_in_d_counts_as_long_as_it_is_the_same_thread(earlier: list[tuple[int, ...]], times: int) -> None:
+    """Threads that take turns at waiting for the disk are not stuck."""
+    scans = [scan(msgspec.structs.replace(process(), threads_in_d=threads)) for threads in (*earlier, (8,))]
+    (told,) = looked(World([reading(FakeGpu())], scans), samples=3).processes
+    assert (told.threads_in_d, told.samples_in_d) == ((8,), times)
 
 
 @pytest.mark.parametrize(("first", "second", "count"), [(2, 0, 2), (0, 0, 0), (None, 0, None), (0, None, None), (1, None, 1)])

@@ -199,3 +199,15 @@ def test_a_number_that_turns_out_to_be_no_gpus_makes_no_holder(tree: ProcTree) -
     reader = tree.reader(tree.root)
     other = DeviceNode(name="nvidia1", major=NULL_NODE.major, minor=NULL_NODE.minor + 1, gpu_uuid="GPU-b")
     assert reader.scan([other], (), Scan.FULL, reader.walk()).processes == ()
+
+
+def test_of_a_holder_whose_leader_lives_the_threads_in_d_are_told(tmp_path: Path) -> None:
+    tree = proc_tree(tmp_path)
+    holder = tree.process(7, stat_line(7, threads=4), [Path("/dev/null")])
+    bystander = tree.process(8, stat_line(8, threads=2))
+    for folder, thread, state in ((holder, 7, "S"), (holder, 9, "D"), (holder, 10, "S"), (holder, 11, "D"), (bystander, 9, "D")):
+        task = folder / "task" / str(thread)
+        task.mkdir()
+        (task / "stat").write_text(stat_line(thread, state=state))
+    told = {one.pid: one for one in tree.reader().scan([NULL_NODE], (8,), Scan.FULL).processes}
+    assert (told[7].state, told[7].threads_in_d, told[8].threads_in_d) == ("S", (9, 11), ())

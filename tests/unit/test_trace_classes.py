@@ -365,8 +365,10 @@ def test_a_pod_that_one_list_lacks_may_still_share_the_device_it_was_given() -> 
     assert classes == [GpuClass.ACTIVITY_UNKNOWN_SHARED, GpuClass.ACTIVE]
 
 
-def test_without_the_apis_list_nothing_is_gone() -> None:
-    assert headline(held(), None) is GpuClass.IDLE_HOLDER
+@pytest.mark.parametrize("util", [0.0, 0.9])
+def test_without_the_apis_list_nothing_is_gone_and_nothing_is_a_holder_of_an_existing_pod(util: float) -> None:
+    traced = first(held(activity=(moment(8100, util=util),) * 4), None)
+    assert (traced.headline, "still exists is not known" in traced.reason) == (GpuClass.UNKNOWN, True)
 
 
 def test_a_host_process_cannot_be_of_a_pod_that_is_gone() -> None:
@@ -402,8 +404,9 @@ def test_control_nodes_alone_hold_no_gpu() -> None:
     assert first(facts((gpu(),), (only_control,))).holders == ()
 
 
-def test_an_unknown_list_hides_nobody() -> None:
-    assert headline(facts((gpu(used_mib=8100, processes=None),), (process(),))) is GpuClass.IDLE_HOLDER
+def test_an_unknown_list_hides_nobody_and_does_not_tell_who_else_is_on_the_device() -> None:
+    traced = first(facts((gpu(used_mib=8100, processes=None),), (process(),)))
+    assert (traced.headline, "not usable" in traced.reason) == (GpuClass.UNKNOWN, True)
 
 
 @pytest.mark.parametrize(("adopted", "expected"), [(True, "ORPHAN_LIVE"), (False, "IDLE_HOLDER"), (None, "IDLE_HOLDER")])

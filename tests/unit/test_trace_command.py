@@ -7,6 +7,7 @@ import msgspec
 import pytest
 import yaml
 
+from steps.contracts.cluster_facts import ContainerFacts
 from steps.contracts.document import Sample, decode
 from steps.contracts.errors import BadInput, Exit
 from steps.contracts.node_facts import PodOnDisk, Visibility, VisibilityLevel
@@ -24,10 +25,12 @@ from tests.unit.trace_world import (
 
 # --- the command itself
 
+MAIN = (ContainerFacts(name="main", container_ids=("ab" * 32,)),)
+
 
 def busy_world(**other: Any) -> NodeWorld:
     """One GPU with a listed process of a pod that the kubelet's folders name."""
-    on_disk = PodOnDisk(uid=POD, namespace="team", name="notebook-0", kept=True, containers=None)
+    on_disk = PodOnDisk(uid=POD, namespace="team", name="notebook-0", kept=True, containers=MAIN)
     gpus = FakeGpu(used=5 * GIB, compute=(nvml_lists(7),))
     return NodeWorld([reading(gpus)], [scan(world_process(7))], folders=Sample.measured((on_disk,), "logs"), **other)
 
@@ -36,7 +39,7 @@ def test_the_table_comes_on_stdout_and_a_clean_node_is_0(capsys: pytest.CaptureF
     assert run(busy_world(), "trace") is Exit.DONE
     said = capsys.readouterr()
     assert said.out.splitlines()[0].split() == list(COLUMNS)
-    assert said.out.splitlines()[1].split() == ["7", "S", "5120", "MiB", "yes", "burstable", "notebook-0", "team", "unknown"]
+    assert said.out.splitlines()[1].split() == ["7", "S", "5120", "MiB", "yes", "burstable", "notebook-0", "team", "main"]
     assert said.out.splitlines()[-1] == "nothing wrong was found"
     assert said.err == ""
 

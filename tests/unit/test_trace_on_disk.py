@@ -57,7 +57,13 @@ def test_seen_gone_in_one_look_only_is_not_yet_gone() -> None:
 
 @pytest.mark.parametrize("folder", [None, on_disk(kept=None)], ids=["no folders", "logs alone"])
 def test_nothing_is_gone_where_the_kubelets_own_folders_cannot_be_listed(folder: PodOnDisk | None) -> None:
-    assert holder(held(folder)).gpu_class is GpuClass.IDLE_HOLDER
+    assert (holder(held(folder)).gpu_class, holder(held(folder)).attribution) == (GpuClass.UNKNOWN, Attribution.CONTAINER)
+
+
+@pytest.mark.parametrize("folder", [None, on_disk(kept=None)], ids=["no folders", "logs alone"])
+def test_a_pod_that_the_caller_knows_to_exist_can_be_idle_although_nobody_here_was_asked(folder: PodOnDisk | None) -> None:
+    (traced,) = trace_node(held(folder), None, now=NOON, existing=[POD_A]).gpus
+    assert traced.headline is GpuClass.IDLE_HOLDER
 
 
 def test_a_container_the_kubelet_never_logged_is_a_conflict_and_names_nobody() -> None:

@@ -13,6 +13,7 @@ from steps.contracts.document import Sample
 from steps.contracts.node_facts import Hold, ProcessFacts
 
 MAX_CGROUP_LINES: Final = 8
+MAX_THREADS: Final = 256
 _TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -47,6 +48,7 @@ def process_facts(root: str, pid: int, holds: tuple[Hold, ...]) -> ProcessFacts 
         parent_executable=_link(f"{root}/{before.parent_pid}/exe"),
         adopted=adopted(before, _relatives(root, before, status), _TICKS_PER_SECOND),
         kill_pending=status.kill_pending,
+        threads_in_d=_threads_in_d(process, before) if holds else (),
     )
     after = stat_of(root, pid)
     return facts if after is not None and after.start_time_ticks == before.start_time_ticks else None
@@ -71,6 +73,23 @@ def _live_task(process: str, leader: int) -> str:
     except OSError:
         return process
     return f"{process}/task/{threads[0]}" if threads else process
+
+
+def _threads_in_d(process: str, leader: Stat) -> tuple[int, ...]:
+    """Other threads of a live leader that are in uninterruptible sleep: the leader's own letter says nothing of them, and a kill
+    waits for all. Of many threads the first MAX_THREADS are looked at."""
+    if leader.is_zombie or leader.threads <= 1:
+        return ()
+    try:
+        threads = [thread for thread in numbers_in(f"{process}/task") if thread != leader.pid]
+    except OSError:
+        return ()
+    states = ((thread, read_if_there(f"{process}/task/{thread}/stat")) for thread in threads[:MAX_THREADS])
+    return tuple(
+        thread
+        for thread, content in states
+        if content is not None and (stat := parse_stat(content)) is not None and stat.state == "D"
+    )
 
 
 def _status_of(root: str, pid: int) -> Status:
