@@ -17,22 +17,22 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(STAMP) ## the sweep on a simulated cluster: verdicts, reasons, GPUs given back, a report
+demo: $(STAMP) ## the sweep on a simulated cluster: verdicts, GPUs given back
 	@$(BIN)/gpu-reclaim demo
 
-demo-experiment: $(STAMP) ## the termination experiment on the simulator: expected, measured, and why they differ
+demo-experiment: $(STAMP) ## the termination experiment, simulated: expected, measured
 	@$(BIN)/gpu-reclaim experiment zombie --local --inject all
 
-test: $(STAMP) ## unit tests, manifests, local runs (no root, no GPU, no cluster)
+test: $(STAMP) ## unit tests, manifests, local runs; no root, GPU, cluster
 	$(BIN)/python -m pytest -n auto
 
-shim-test: $(STAMP) ## unmodified pynvml against the simulated NVML library (gcc and Linux)
+shim-test: $(STAMP) ## pynvml against the simulated NVML library (gcc, Linux)
 	$(BIN)/python -m pytest tests/shim
 
-node-test: $(STAMP) ## real processes and device nodes on this machine (root and Linux; on Debian it installs the init programs it lacks)
+node-test: $(STAMP) ## real processes and devices (root; Debian: installs inits)
 	$(BIN)/python -m pytest tests/node
 
-lint: $(STAMP) ## ruff, mypy --strict, import contracts, rendered manifests and steps page
+lint: $(STAMP) ## ruff, mypy --strict, import contracts, rendered files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -44,24 +44,24 @@ format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-manifests: $(STAMP) ## render workflows/manifests, sensors/manifests and docs/steps.md from the Python
+manifests: $(STAMP) ## render all manifests and docs/steps.md from the Python
 	$(BIN)/python -m workflows.render
 	$(BIN)/python -m sensors.render
 
-lock: $(STAMP) ## pin all dependencies anew, with hashes and without naming an index
+lock: $(STAMP) ## pin all dependencies anew, with hashes
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--strip-extras --output-file requirements/steps.txt pyproject.toml
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--strip-extras --allow-unsafe --extra people --extra workflows --extra lab --extra dev \
 		--constraint requirements/steps.txt --output-file requirements/dev.txt pyproject.toml
 
-gpu-check: $(STAMP) ## what a real NVIDIA driver answers, in four minutes: one JSON; simulated where there is none
+gpu-check: $(STAMP) ## what an NVIDIA driver answers (or a simulated one), 4 min
 	$(BIN)/python -m experiments.gpu_check
 
-bench: $(STAMP) ## ratios, side by side in one run: prints a table, writes build/bench.json
+bench: $(STAMP) ## ratios, side by side: a table, and build/bench.json
 	$(BIN)/python -m tests.bench
 
-cluster-test: $(STAMP) ## the real cluster: Kubernetes, Argo and real processes on this machine (root, Debian)
+cluster-test: $(STAMP) ## a real Kubernetes and Argo on this machine (root, Debian)
 	$(BIN)/python -m pytest tests/cluster -m "not repeat"
 
 cluster-test-full: $(STAMP) ## the same with repetitions and all faults

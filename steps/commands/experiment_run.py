@@ -10,10 +10,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from experiments.local import LocalRun, run_here
 from experiments.zombie.results import Judgement, ScenarioResult, Verdict, ZombieResults
 from experiments.zombie.scenarios import Row
 from steps.archive.shown import plain
+from steps.commands.experiment_local import LocalRun, run_here
 from steps.contracts.errors import Exit
 from steps.contracts.run_record import NodeRecord
 from workflows.local.folders import own_folder

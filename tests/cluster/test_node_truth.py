@@ -90,7 +90,7 @@ def _looked_at(lab: Lab, pids: dict[str, int], uids: dict[str, str]) -> Truth:
 def test_the_probe_sees_the_whole_node(truth: Truth) -> None:
     """PID 1 of this machine may be out of reach even for root (facts 4.9); nothing else may be."""
     seen = truth.facts.visibility
-    assert [reason for reason in seen.reasons if "1 processes could not be read: PID 1 (" not in reason] == []
+    assert [reason for reason in seen.reasons if "1 process could not be read: PID 1 (" not in reason] == []
     assert seen.unreadable_processes <= 1
     assert {one.index for one in truth.node.gpus} == {0, 1, 2, 3}
 

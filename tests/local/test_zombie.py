@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments.local import LocalRun, fresh_world, run_here
 from experiments.zombie.results import Figure, ScenarioResult, Word
 from experiments.zombie.scenarios import Row
 from sim.api import StateFileApi
 from sim.world.state import SimProcess
 from sim.world.store import StateFile
 from steps.cli import main
+from steps.commands.experiment_local import LocalRun, fresh_world, run_here
 from steps.contracts.document import Origin
 from steps.contracts.errors import BadInput, Exit
 from steps.contracts.run_record import NodeRecord

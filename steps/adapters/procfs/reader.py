@@ -88,7 +88,8 @@ def _reasons(unreadable: Mapping[int, str]) -> tuple[str, ...]:
         return ()
     named = ", ".join(f"{pid} ({why})" for pid, why in sorted(unreadable.items())[:MAX_NAMED])
     more = "" if len(unreadable) <= MAX_NAMED else ", ..."
-    return (f"descriptors or mappings of {len(unreadable)} processes could not be read: PID {named}{more}",)
+    count = "1 process" if len(unreadable) == 1 else f"{len(unreadable)} processes"
+    return (f"descriptors or mappings of {count} could not be read: PID {named}{more}",)
 
 
 def why_blind(root: str) -> str | None:
