@@ -36,11 +36,20 @@ def reaping_of(pid1: ProcessFacts, signals: SignalHandling | None) -> tuple[bool
     if name in SHELLS:
         return True, f"{name} stayed PID 1 and reaps orphans while it waits; dash inside its builtin `read` does not"
     if name == "busybox":
-        return None, "busybox as init reaps within a second, its shell does not while it runs a command: which it is cannot be told"
+        return _of_busybox(pid1)
     return (
         False,
         f"{name} is no init: orphans that end stay zombies until the container ends, unless the program waits for strangers",
     )
+
+
+def _of_busybox(pid1: ProcessFacts) -> tuple[bool | None, str]:
+    """One program with many names; the name it was called by stands in its command line."""
+    command = pid1.command.known()
+    words = () if command is None else tuple(PurePosixPath(word).name for word in command.split()[:2])
+    if words[:1] in (("init",), ("linuxrc",)) or words == ("busybox", "init"):
+        return True, "busybox init reaps orphans, about once a second"
+    return None, "busybox as init reaps within a second, its shell does not while it runs a command: which it is cannot be told"
 
 
 def on_term(signals: SignalHandling | None) -> str:

@@ -74,6 +74,16 @@ def test_there_are_eight_checks_in_their_order() -> None:
     ]
 
 
+def test_busybox_is_told_apart_by_the_name_it_was_called_by() -> None:
+    """One program with many names: its init reaps, its shell does not while it runs a command (facts 4.7)."""
+    called = {
+        words: reaping_of(being(1, 0, executable=Sample.measured("/bin/busybox"), command=Sample.measured(words)), None)[0]
+        for words in ("init", "/sbin/init", "busybox init", "/bin/busybox init", "busybox sh -c init", "sh", "busybox", "initd")
+    }
+    assert [words for words, reaps in called.items() if reaps] == ["init", "/sbin/init", "busybox init", "/bin/busybox init"]
+    assert {called[words] for words in ("busybox sh -c init", "sh", "busybox", "initd")} == {None}
+
+
 @pytest.mark.parametrize(
     ("executable", "signals", "reaps"),
     [

@@ -23,9 +23,12 @@ MAX_NAMED: Final = 5
 class ProcfsReader:
     """ProcessReader over a /proc and a /dev."""
 
-    def __init__(self, root: Path = Path("/proc"), dev: Path = Path("/dev")) -> None:
+    def __init__(self, root: Path = Path("/proc"), dev: Path = Path("/dev"), node_namespace: str = INITIAL_PID_NAMESPACE) -> None:
+        """node_namespace: the PID namespace that holds all of the node's processes; a node that is itself made of namespaces, as a
+        test makes one, has another than the kernel's first."""
         self._root = str(root)
         self._dev = dev
+        self._node_namespace = node_namespace
 
     def devices(self, gpus: Sequence[GpuFacts]) -> Sample[tuple[DeviceNode, ...]]:
         """The driver's device nodes; see `device_nodes`."""
@@ -74,7 +77,7 @@ class ProcfsReader:
 
     def _visibility(self, reasons: tuple[str, ...], unreadable: int) -> Visibility:
         """Partial if there are reasons, blind in another PID namespace whatever else there is."""
-        blind = why_blind(self._root)
+        blind = why_blind(self._root, self._node_namespace)
         level = VisibilityLevel.PARTIAL if reasons else VisibilityLevel.FULL
         return Visibility(
             level=level if blind is None else VisibilityLevel.BLIND,
@@ -92,12 +95,12 @@ def _reasons(unreadable: Mapping[int, str]) -> tuple[str, ...]:
     return (f"descriptors or mappings of {count} could not be read: PID {named}{more}",)
 
 
-def why_blind(root: str) -> str | None:
+def why_blind(root: str, node_namespace: str = INITIAL_PID_NAMESPACE) -> str | None:
     """Why the node's processes cannot be seen from here, None if they can (facts 3.4)."""
     try:
         namespace = str(Path(root, "self/ns/pid").readlink())
     except OSError as error:
         return f"which PID namespace this is cannot be read: {error.strerror}"
-    if namespace == INITIAL_PID_NAMESPACE:
+    if namespace == node_namespace:
         return None
     return f"{namespace} is not the node's PID namespace: the node's processes are invisible here; run with hostPID"
