@@ -11,7 +11,7 @@ from typing import Final
 from experiments.zombie.ports import Watching
 from steps.adapters.kubernetes.answers import body_of
 from steps.adapters.kubernetes.api import Api
-from steps.adapters.kubernetes.fields import list_at, path_of, text_at
+from steps.adapters.kubernetes.fields import list_at, path_of, text_at, texts_at
 from steps.contracts.files import write_atomically
 
 READY_FILE: Final = Path("/tmp/watching")
@@ -20,6 +20,14 @@ STEP_LABEL: Final = "gpu-reclaim.dev/step"
 SCENARIO_LABEL: Final = "gpu-reclaim.dev/scenario"
 ENDED: Final = ("Succeeded", "Failed")
 _CORE: Final = "/api/v1"
+
+
+def under_way(api: Api, namespace: str, run: str) -> bool:
+    """Whether a pod of drive or watch of this run has not ended. Raises SourceUnavailable."""
+    path = path_of(_CORE, namespace, "pods")
+    pods = list_at(body_of(api.list(path, label_selector=f"{WORKFLOW_LABEL}={run}"), "list", path), "items")
+    mine = (pod for pod in pods if texts_at(pod, "metadata", "labels").get(STEP_LABEL) in ("drive", "watch"))
+    return any(text_at(pod, "status", "phase") not in ENDED for pod in mine)
 
 
 class DrivesPartner:

@@ -43,8 +43,12 @@ class RealZombieOutside:
 
         if self._base.environment.get(NODE_ROLE):
             return WatchsPartner(self._base.environment, run, scenario)
-        namespace = self._base.environment.get(NAMESPACE_VARIABLE) or DEFAULT_NAMESPACE
-        return DrivesPartner(self._api, namespace, run, scenario)
+        return DrivesPartner(self._api, self._namespace, run, scenario)
+
+    def under_way(self, run: str) -> bool:
+        from experiments.adapters.partner import under_way
+
+        return under_way(self._api, self._namespace, run)
 
     def glances(self, devices: Sequence[DeviceNode]) -> "Glances":
         from experiments.adapters.glances import NodeGlances, opened_nvml
@@ -59,6 +63,10 @@ class RealZombieOutside:
 
     def pace(self, seconds: float) -> None:
         self._base.clock.sleep(seconds)
+
+    @property
+    def _namespace(self) -> str:
+        return self._base.environment.get(NAMESPACE_VARIABLE) or DEFAULT_NAMESPACE
 
     @cached_property
     def _api(self) -> "Api":

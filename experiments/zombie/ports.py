@@ -106,6 +106,9 @@ class ZombieOutside(Protocol):
     def glances(self, devices: Sequence[DeviceNode]) -> Glances:
         """devices: the driver's nodes as the full look found them. Raises SourceUnavailable."""
 
+    def under_way(self, run: str) -> bool:
+        """Whether a pod of drive or watch of this run has not ended. Raises SourceUnavailable."""
+
     def kernel(self) -> Sample[str]: ...
     def pace(self, seconds: float) -> None:
         """Let time pass between two acts of drive, or two looks of watch; on the simulator watch sets the pace."""

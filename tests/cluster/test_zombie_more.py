@@ -6,6 +6,7 @@ from experiments.zombie.results import Word
 from experiments.zombie.scenarios import Row
 from tests.cluster import scene, zombie_scene
 from tests.cluster.lab.lab import Lab
+from tests.cluster.scene import Run
 from tests.cluster.zombie_scene import NAMESPACE
 
 pytestmark = pytest.mark.cluster
@@ -37,12 +38,24 @@ def test_a_gpu_in_use_is_left_alone_and_said(installed: Lab) -> None:
 
 @pytest.mark.timeout(ONE_RUN_S, func_only=True)
 def test_a_run_that_is_stopped_half_way_leaves_no_session_and_reports_what_it_has(installed: Lab) -> None:
-    name = scene.submit(installed, zombie_scene.TEMPLATE, {"node": installed.node, "scenarios": "s1", "observe-s": "5"})
-    installed.kubectl.wait("the session runs", lambda: bool(installed.kubectl.list("pod", NAMESPACE)), within_s=60)
+    """As `argo stop` does, while the second of three sessions is there."""
+    given = {"node": installed.node, **zombie_scene.QUICK, "scenarios": "s2", "repetitions": "3"}
+    name = scene.submit(installed, zombie_scene.TEMPLATE, given)
+    installed.kubectl.wait("the second session runs", lambda: zombie_scene.is_there(installed, "s2-2"), within_s=120)
     zombie_scene.stop(installed, name)
-    scene.finish(installed, name, within_s=90)
-    installed.kubectl.wait("the session is gone", lambda: not installed.kubectl.list("pod", NAMESPACE), within_s=40)
-    assert (installed.evidence / name / "report.html").exists()
+    run = Run(name, scene.finish(installed, name, within_s=90), installed.evidence / name)
+    assert not installed.kubectl.list("pod", NAMESPACE)
+    (one,) = zombie_scene.results_of(run).scenarios
+    assert [rep.failure for rep in one.repetitions] == [None, "the run was stopped half-way"]
+    assert {(v.row, v.measured, v.n, v.of) for v in one.verdicts} >= {
+        (Row.ORPHAN, Word.WITH_PID1, 1, 2),
+        (Row.CLEAN_UP, Word.NO, 1, 2),
+        (Row.AFTER_DELETION, Word.FREE, 1, 2),
+        (Row.REBOOT, Word.NOT_NEEDED, 1, 2),
+    }
+    assert (one.problem or "").endswith("repetition 2: the run was stopped half-way; repetition 3 was not begun")
+    assert "0 of 1 scenarios were measured to their end." in (run.folder / "report.html").read_text(encoding="utf-8")
+    assert zombie_scene.recording(run, "s2").ended == "the run was stopped, and drive has ended"
 
 
 @pytest.mark.repeat
@@ -93,7 +106,4 @@ def test_a_pod_that_git_ops_makes_again_is_recognised_and_left_to_its_owner(inst
 @pytest.mark.timeout(900, func_only=True)
 def test_three_repetitions_agree_in_every_row(installed: Lab) -> None:
     results = zombie_scene.results_of(zombie_scene.experiment(installed, within_s=850, repetitions="3"))
-    unstable = [
-        (one.scenario.value, v.row.value, v.n, v.of) for one in results.scenarios for v in one.verdicts if (v.n, v.of) != (3, 3)
-    ]
-    assert unstable == []
+    assert zombie_scene.unstable(results, 3) == []

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from experiments.zombie.manifest import SESSION
 from experiments.zombie.recording import WatchRecording
 from experiments.zombie.results import ScenarioResult, Word, ZombieResults
 from experiments.zombie.scenarios import Row
@@ -66,6 +67,11 @@ def share_of_waiting(run: Run) -> float:
     return provenance.took_s / provenance.waited_s
 
 
+def is_there(lab: Lab, session: str) -> bool:
+    """Whether a pod of this session of a run exists, for example `s2-2`."""
+    return bool(lab.kubectl.list("pod", NAMESPACE, selector=f"{SESSION}={session}"))
+
+
 def stop(lab: Lab, name: str) -> None:
     """As `argo stop` does."""
     patch = json.dumps({"spec": {"shutdown": "Stop"}})
@@ -114,6 +120,17 @@ def result(results: ZombieResults, scenario: str) -> ScenarioResult:
 
 def words(one: ScenarioResult) -> Mapping[Row, Word]:
     return {verdict.row: verdict.measured for verdict in one.verdicts}
+
+
+def unstable(results: ZombieResults, repetitions: int) -> list[str]:
+    """Rows in which not every repetition gave the same word, each with what it said."""
+    return [
+        f"{one.scenario.value}, {v.row.value}: {v.measured.value} in {v.n} of {v.of}; "
+        + "; ".join(f"{m.word.value} ({m.sentence})" for rep in one.repetitions for m in rep.measured if m.row is v.row)
+        for one in results.scenarios
+        for v in one.verdicts
+        if (v.n, v.of) != (repetitions, repetitions)
+    ]
 
 
 def recording(run: Run, scenario: str) -> WatchRecording:

@@ -10,6 +10,7 @@ from experiments.zombie.report.assemble import recorded, results, summary
 from experiments.zombie.report.files import Recorded, comparison, scenario_files
 from experiments.zombie.report.html import render
 from experiments.zombie.report.view import view
+from experiments.zombie.report.waiting import whole_record
 from steps.contracts.declaration import Inputs
 from steps.contracts.document import Document, Stamp, encode
 from steps.contracts.errors import Exit
@@ -21,8 +22,9 @@ REPORT: Final = "report.html"
 
 
 def run(inputs: Inputs, outside: ZombieOutside) -> Exit:
-    """Write `<evidence>/<run>/`. A scenario that left nothing is named in there; it is no reason to fail."""
-    record = outside.base.runs().read(inputs.text("run"))
+    """Write `<evidence>/<run>/`, once drive and watch have ended. A scenario that left nothing is named in there; it is no reason
+    to fail."""
+    record = whole_record(inputs.text("run"), outside)
     found = recorded(record)
     stamp = Stamp(made_by="zombie-report", made_at=outside.base.clock.now(), origin=outside.base.origin)
     done = results(record, found, inputs.text("tag"), inputs.text("commit"), stamp)
