@@ -8,6 +8,7 @@ import msgspec
 
 from steps.contracts.document import Sample, State
 from steps.contracts.node_facts import GpuFacts, GpuProcess, Hold, HoldVia, Layout, NodeFacts, ProcessFacts
+from steps.trace.activity import NOT_THERE
 from steps.trace.attribution import Owner, PodIndex, attribute
 from steps.trace.system_holders import is_system_holder
 
@@ -150,14 +151,21 @@ def _entries(gpu: GpuFacts, facts: NodeFacts) -> tuple[GpuProcess, ...] | None:
     merged = {entry.pid: entry for other in instances for entry in other.processes.known() or ()}
     merged.update({entry.pid: entry for entry in own})
     if gpu.memory.total_bytes.known() is None:
-        untested = Sample[int].absent("the device's total memory is not known, so the figure cannot be tested")
-        return tuple(msgspec.structs.replace(entry, used_memory_bytes=untested) for entry in merged.values())
+        return tuple(_untested(entry) for entry in merged.values())
     return tuple(merged.values())
 
 
+def _untested(entry: GpuProcess) -> GpuProcess:
+    if entry.used_memory_bytes.known() is None:
+        return entry
+    words = "the device's total memory is not known, so the figure cannot be tested"
+    return msgspec.structs.replace(entry, used_memory_bytes=Sample[int].error(words))
+
+
 def _is_tested(entry: GpuProcess, gpu: GpuFacts, facts: NodeFacts) -> bool:
-    """Its layout can be told to be right: by a figure that the device can hold, or because the PID is seen on the device."""
-    if entry.used_memory_bytes.known() is not None:
+    """Its layout can be told to be right, as far as the driver gives what tells it: by a figure that the device can hold, or
+    because the PID is seen on the device. A figure that the driver does not have tests nothing; one that is lost might have."""
+    if entry.used_memory_bytes.known() is not None or entry.used_memory_bytes.state in NOT_THERE:
         return True
     return any(process.pid == entry.pid and _holds_on(process, gpu, facts) for process in facts.processes)
 

@@ -22,10 +22,24 @@ from tests.cluster import node_truth as setting
 from tests.cluster import scene
 from tests.cluster.lab.lab import Lab
 from tests.cluster.node_truth import EMPTY_GPU, IN_FLIGHT_GPU, MAPPING_GPU, NAMESPACE, ZOO, ZOO_GPU
+from tests.cluster.shared_pids import UnderPid1, orphan_in
 
 pytestmark = pytest.mark.cluster
 
-CREATURES = ("plain", "fork", "setsid", "orphan", "mapping", "leader", "zombie", "keeper", "hostpid", "privileged", "doomed")
+CREATURES = (
+    "plain",
+    "fork",
+    "setsid",
+    "orphan",
+    "mapping",
+    "leader",
+    "zombie",
+    "keeper",
+    "hostpid",
+    "privileged",
+    "shared",
+    "doomed",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +55,7 @@ class Truth:
     inside: "CompletedProcess[str]"
     forced: TracedNode
     forced_alone: TracedNode
+    shared: UnderPid1
 
     def holder(self, name: str) -> TracedHolder:
         return setting.traced_holder(self.node, self.pids[name])
@@ -61,17 +76,18 @@ def truth(installed: Lab) -> Truth:
         lab.kubectl.create(setting.pod("zoo", ["python3", "-c", ZOO, "keeper", *numbers], visible=",".join(uuids[ZOO_GPU:])))
         lab.kubectl.create(setting.holder("hostpid", zoo, spec={"hostPID": True}))
         lab.kubectl.create(setting.holder("privileged", zoo, securityContext={"privileged": True, "runAsUser": 0}))
+        lab.kubectl.create(setting.holder("shared", zoo, spec={"shareProcessNamespace": True}))
         lab.kubectl.create(setting.holder("doomed", zoo))
-        pods = {name: setting.wait_ready(lab, name) for name in ("zoo", "hostpid", "privileged", "doomed")}
+        pods = {name: setting.wait_ready(lab, name) for name in ("zoo", "hostpid", "privileged", "shared", "doomed")}
         lab.kubectl("wait", "pod/probe", f"--namespace={lab.namespace}", "--for=condition=Ready", "--timeout=40s", timeout_s=45)
         uids = {name: str(one["metadata"]["uid"]) for name, one in pods.items()}
         with setting.host_processes(zoo, uids["zoo"]) as host:
             pids = {name: setting.pid_of(f"zoo-{name}") for name in CREATURES}
             pids |= {"renamed": setting.pid_of("nvidia-persiste"), "host": host.plain, "pretender": host.pretender}
-            return _looked_at(lab, pids, uids)
+            return _looked_at(lab, pids, uids, orphan_in(lab, NAMESPACE, "shared", pids["shared"]))
 
 
-def _looked_at(lab: Lab, pids: dict[str, int], uids: dict[str, str]) -> Truth:
+def _looked_at(lab: Lab, pids: dict[str, int], uids: dict[str, str], shared: UnderPid1) -> Truth:
     facts = setting.collected(lab)
     node = setting.joined(lab, facts)
     words = ("exec", "probe", f"--namespace={lab.namespace}", "--", "gpu-reclaim", "trace")
@@ -84,7 +100,7 @@ def _looked_at(lab: Lab, pids: dict[str, int], uids: dict[str, str]) -> Truth:
         told = setting.in_probe_without_kubelet(lab, "gpu-reclaim trace -o json 2>/dev/null; true")
         after = setting.trace_facts(told)
         forced, alone = setting.joined(lab, after), trace_node(after, None, now=datetime.now(UTC))
-    return Truth(pids, uids, facts, node, text, on_node, inside, forced, alone)
+    return Truth(pids, uids, facts, node, text, on_node, inside, forced, alone, shared)
 
 
 def test_the_probe_sees_the_whole_node(truth: Truth) -> None:
@@ -178,6 +194,16 @@ def test_a_device_given_to_a_pod_without_a_process_is_idle_all_the_same(truth: T
         assert [finding.gpu_class for finding in gpu.findings] == [GpuClass.IDLE_HOLDER]
 
 
+def test_where_the_pods_containers_share_a_pid_namespace_pause_is_pid_1_and_reaps_at_once(truth: Truth) -> None:
+    """The last row of facts 4.7 that wants a real kubelet. The holder is below pause as well, and still the pod's."""
+    assert (truth.shared.name, truth.shared.told) == ("pause", True), truth.shared.words
+    assert (truth.shared.adopted, truth.shared.zombies) == (True, [])
+    holder = truth.holder("shared")
+    assert (holder.attribution, holder.pod, holder.container) == (Attribution.CONTAINER, "shared", "main"), (
+        holder.attribution_reason
+    )
+
+
 def test_the_process_of_a_force_deleted_pod_is_alive_without_its_pod_and_keeps_its_name(truth: Truth) -> None:
     holder = setting.traced_holder(truth.forced, truth.pids["doomed"])
     assert (holder.attribution, holder.gpu_class) == (Attribution.POD_GONE, GpuClass.POD_GONE_LIVE), holder.reason
@@ -186,7 +212,8 @@ def test_the_process_of_a_force_deleted_pod_is_alive_without_its_pod_and_keeps_i
 
 def test_without_the_api_nobody_calls_that_pod_gone(truth: Truth) -> None:
     holder = setting.traced_holder(truth.forced_alone, truth.pids["doomed"])
-    assert (holder.attribution, holder.gpu_class) == (Attribution.CONTAINER, GpuClass.IDLE_HOLDER)
+    assert (holder.attribution, holder.gpu_class) == (Attribution.CONTAINER, GpuClass.UNKNOWN)
+    assert "still exists is not known" in holder.reason
 
 
 def test_trace_in_the_probe_prints_the_table_marks_the_hidden_and_warns_of_the_ghost(truth: Truth) -> None:

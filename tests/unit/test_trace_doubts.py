@@ -26,7 +26,7 @@ def first(node: NodeFacts) -> TracedGpu:
     [
         ((), True),  # nothing on it that could be wrong
         ((listed(9999),), False),
-        ((listed(9999, mib=None),), False),
+        ((listed(9999, mib=None),), True),  # by its number a PID, and the driver gives no figure to test
         ((listed(4002),), True),  # seen on the device, so the PID is one
     ],
     ids=["empty", "a PID nobody has", "a PID nobody has, without memory", "a PID that is seen on the device"],
