@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any, Final
@@ -78,26 +78,17 @@ class Kubectl:
         return self("logs", pod, f"--namespace={namespace}", f"--container={container}", "--tail=200")
 
     def may(self, account: str, verb: str, resource: str, namespace: str | None = None, *, name: str = "") -> bool:
-        """Whether a service account, "namespace:name", may; resource as in `deployments.apps/scale`.
+        """Whether a service account, "namespace:name", may; resource as in `deployments.apps/scale`."""
+        (answer,) = self.may_each([access_review(account, verb, resource, namespace, name=name)])
+        return answer
 
-        A SubjectAccessReview, which is what `kubectl auth can-i` asks for: put by hand, because kubectl asks about another group
-        where the server has no such resource (KEDA's, Argo CD's), and so answers no to a right that was granted.
-        """
-        target, _, subresource = resource.partition("/")
-        plural, _, group = target.partition(".")
-        home = account.partition(":")[0]
-        asked = {"verb": verb, "group": group, "resource": plural, "subresource": subresource, "name": name}
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SubjectAccessReview",
-            "spec": {
-                "user": f"system:serviceaccount:{account}",
-                "groups": ["system:authenticated", "system:serviceaccounts", f"system:serviceaccounts:{home}"],
-                "resourceAttributes": {**asked, "namespace": namespace or ""},
-            },
-        }
-        answer: Json = self.create(review)["status"]
-        return bool(answer["allowed"])
+    def may_each(self, reviews: Sequence[Json]) -> tuple[bool, ...]:
+        """The answer to each SubjectAccessReview, in order, for one start of kubectl."""
+        many = {"apiVersion": "v1", "kind": "List", "items": list(reviews)}
+        answers = list(_objects(self("create", "--filename=-", "--output=json", stdin=json.dumps(many), timeout_s=60)))
+        if [_asked(one) for one in answers] != [_asked(one) for one in reviews]:
+            raise LabError(f"kubectl answered {len(answers)} of {len(reviews)} questions about rights, or others than were asked")
+        return tuple(bool(one["status"]["allowed"]) for one in answers)
 
     def wait(self, what: str, ready: Callable[[], bool], *, within_s: float) -> None:
         """Ask every half second until ready() holds. Raises LabError naming `what` once the time is up."""
@@ -106,6 +97,33 @@ class Kubectl:
             if time.monotonic() > deadline_s:
                 raise LabError(f"not within {within_s:g} s: {what}")
             time.sleep(POLL_S)
+
+
+def access_review(account: str, verb: str, resource: str, namespace: str | None = None, *, name: str = "") -> Json:
+    """The question whether a service account may.
+
+    It is what `kubectl auth can-i` asks, put by hand, because kubectl asks about another group where the server has no such
+    resource (KEDA's, Argo CD's), and so answers no to a right that was granted.
+    """
+    target, _, subresource = resource.partition("/")
+    plural, _, group = target.partition(".")
+    home = account.partition(":")[0]
+    wanted = {"verb": verb, "group": group, "resource": plural, "subresource": subresource, "name": name}
+    return {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": f"system:serviceaccount:{account}",
+            "groups": ["system:authenticated", "system:serviceaccounts", f"system:serviceaccounts:{home}"],
+            "resourceAttributes": {**wanted, "namespace": namespace or ""},
+        },
+    }
+
+
+def _asked(review: Json) -> Json:
+    """Who and what a review is about; the server leaves out what is empty."""
+    spec = review["spec"]
+    return {"user": spec["user"], **{key: value for key, value in spec["resourceAttributes"].items() if value}}
 
 
 def _in(namespace: str | None) -> list[str]:
@@ -117,3 +135,14 @@ def _object(text: str) -> Json:
     if not isinstance(parsed, dict):
         raise LabError(f"kubectl gave no object but: {text[:200]}")
     return parsed
+
+
+def _objects(text: str) -> Iterator[Json]:
+    """The objects that kubectl wrote one after the other."""
+    decoder, rest = json.JSONDecoder(), text.strip()
+    while rest:
+        parsed, end = decoder.raw_decode(rest)
+        if not isinstance(parsed, dict):
+            raise LabError(f"kubectl gave no object but: {rest[:200]}")
+        yield parsed
+        rest = rest[end:].lstrip()
