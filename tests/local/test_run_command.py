@@ -102,12 +102,13 @@ def test_a_step_that_refuses_its_input_is_heard_without_looking_into_its_log(
     assert shown.out.startswith("r1: Failed;")
 
 
-def test_an_interrupted_run_leaves_no_process_and_can_be_started_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_no_process_and_can_be_started_again(sent: signal.Signals, tmp_path: Path) -> None:
     manifest = tmp_path / "slow.yaml"
     manifest.write_text(yaml.safe_dump(SLOW).replace("MARK", str(tmp_path)), encoding="utf-8")
     command = [sys.executable, "-m", "steps.cli", "run", str(manifest), *flags(tmp_path), "--name=r1"]
     process = started(command, tmp_path)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, shown = process.communicate(timeout=20)
     record = json.loads((tmp_path / "evidence.runs/r1.json").read_text(encoding="utf-8"))
     assert (process.returncode, record["phase"], record["nodes"][0]["phase"]) == (1, "Failed", "Failed")

@@ -6,6 +6,8 @@ Phases, node names and outputs are those of Argo Workflows 4.0.5 (workflow/contr
 import asyncio
 import json
 import re
+import signal
+import threading
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
@@ -44,7 +46,8 @@ def run_locally(
 
     parameters: those of the workflow. run, uid: name and uid of the run, the name as Kubernetes wants it. on_node: told of
     every change of a node. replace: write over an older run of this name. Raises BadInput for what the runner refuses, and for
-    a name that is taken. When interrupted, no process of the run is left, and the record says Failed.
+    a name that is taken. When interrupted, or told to end by SIGTERM, no process of the run is left, and
+    the record says Failed.
     """
     given = manifest.parameters(parameters)
     _check_name(run)
@@ -63,11 +66,22 @@ def run_locally(
         record = Record(first, setting.runs_folder / f"{run}.json", setting.now, on_node)
         engine = _Engine(manifest, setting, record, run, _globals(manifest, given, run, uid))
         try:
-            ended = asyncio.run(engine.run())
+            ended = asyncio.run(_ended_by_sigterm(engine))
+        except asyncio.CancelledError as error:
+            record.finish("Failed", "interrupted")
+            raise KeyboardInterrupt from error
         except BaseException as error:
             record.finish("Failed" if isinstance(error, KeyboardInterrupt) else "Error", str(error) or "interrupted")
             raise
         return record.finish(ended.phase, ended.message)
+
+
+async def _ended_by_sigterm(engine: "_Engine") -> Outcome:
+    """What the run comes to. SIGTERM cancels it as an interrupt does: its containers are sessions of their own and would stay."""
+    task = asyncio.current_task()
+    if task is not None and threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await engine.run()
 
 
 def _check_name(run: str) -> None:
