@@ -120,7 +120,7 @@ class SimulatedAllocations(SimulatedNode):
 class SimulatedPodFolders(SimulatedNode):
     """The kubelet's log folders, as node pods have them: names of the pods that are bound to the node, of no others."""
 
-    def read(self, uids: Collection[str], containers: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
+    def read(self, uids: Collection[str], containers: Collection[str], pids: Collection[int]) -> Sample[tuple[PodOnDisk, ...]]:
         world, node = self.look()
         pods = {pod["metadata"]["uid"]: pod for _, pod in of_kind(world, POD) if pod["spec"].get("nodeName") == node.name}
         named = (_on_disk(uid, pods[uid]) for uid in sorted(set(uids)) if uid in pods)

@@ -48,7 +48,7 @@ class Bundles:
         tasks = self.there
         if tasks is None:
             return ()
-        found = (_container(tasks / one / "config.json", one) for one in sorted(set(ids)))
+        found = (container_of(tasks / one / "config.json", one) for one in sorted(set(ids)))
         return tuple(one for one in found if one is not None)
 
 
@@ -59,8 +59,8 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _container(path: Path, container_id: str) -> RunningContainer | None:
-    """None: no such bundle, not readable, not a pod's."""
+def container_of(path: Path, container_id: str) -> RunningContainer | None:
+    """What the annotations of a bundle say of it. None: no such bundle, not readable, not a pod's."""
     try:
         with path.open("rb") as file:
             notes = msgspec.json.decode(file.read(_MAX_BYTES), type=_Bundle).annotations
@@ -70,10 +70,13 @@ def _container(path: Path, container_id: str) -> RunningContainer | None:
     if uid is None:
         return None
     sandbox = notes.get(f"{_CRI}container-type") == "sandbox"
+    name = notes.get(f"{_CRI}container-name")
+    if name is None and not sandbox:
+        return None
     return RunningContainer(
         id=container_id,
         pod_uid=uid,
         namespace=notes.get(f"{_CRI}sandbox-namespace"),
         pod=notes.get(f"{_CRI}sandbox-name"),
-        container=None if sandbox else notes.get(f"{_CRI}container-name"),
+        container=None if sandbox else name,
     )

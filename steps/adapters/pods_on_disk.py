@@ -1,8 +1,8 @@
 """Pods as the kubelet's folders know them: names for uids that the API server may have forgotten (facts/gpu-and-linux 2).
 
-Three folders, each optional, and the runtime's bundles where they can be read. Logs (`<namespace>_<name>_<uid>/`) keep a pod's name
-until the kubelet's garbage collection, log links keep its container ids, and the pod's own folder goes when the kubelet has done
-with the pod. Of folders and links only the names are read: no file of a pod is opened.
+Three folders, each optional, and the runtime's bundles where they can be read, else its shims. Logs (`<namespace>_<name>_<uid>/`)
+keep a pod's name until the kubelet's garbage collection, log links keep its container ids, and the pod's own folder goes when the
+kubelet has done with the pod. Of folders and links only the names are read: no file of a pod is opened.
 """
 
 import re
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from steps.adapters.bundles import Bundles, RunningContainer
+from steps.adapters.shims import Shims
 from steps.contracts.cluster_facts import ContainerFacts
 from steps.contracts.document import Sample
 from steps.contracts.node_facts import PodOnDisk
@@ -35,11 +36,19 @@ class _Links(NamedTuple):
 class PodFolders:
     """PodFolderReader over the folders of this machine's kubelet and containerd."""
 
-    def __init__(self, logs: Path = LOGS, links: Path = LINKS, pods: Path = PODS, bundles: Bundles | None = None) -> None:
+    def __init__(
+        self,
+        logs: Path = LOGS,
+        links: Path = LINKS,
+        pods: Path = PODS,
+        bundles: Bundles | None = None,
+        shims: Shims | None = None,
+    ) -> None:
         self._logs, self._links, self._pods = logs, links, pods
         self._bundles = Bundles() if bundles is None else bundles
+        self._shims = Shims() if shims is None else shims
 
-    def read(self, uids: Collection[str], containers: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
+    def read(self, uids: Collection[str], containers: Collection[str], pids: Collection[int]) -> Sample[tuple[PodOnDisk, ...]]:
         """What is known of these pods and of the pods of these running containers, by uid.
 
         Absent where neither logs nor pods of a kubelet are here. A uid without any trace has an entry only if the pods' own
@@ -49,7 +58,7 @@ class PodFolders:
         names, kept = _listed(self._logs), _listed(self._pods) or None
         if names is None and kept is None:
             return Sample.absent(f"neither {self._logs} nor {self._pods} can be listed: no kubelet here, or not mounted")
-        running = self._bundles.running(containers)
+        running = self._running(containers, pids)
         by_uid = {one.pod_uid: _Name(one.namespace, one.pod) for one in running if one.namespace and one.pod}
         by_uid.update(_names(names or ()))
         wanted = {*uids, *(one.pod_uid for one in running)}
@@ -66,9 +75,20 @@ class PodFolders:
             for uid in sorted(wanted)
             if uid in by_uid or kept is not None
         )
-        looked = ((self._logs, names), (self._links, links), (self._pods, kept), (self._bundles.there, self._bundles.there))
-        sources = [str(path) for path, there in looked if there is not None]
+        shims = running if self._bundles.there is None and running else None
+        looked = (
+            (self._logs, names),
+            (self._links, links),
+            (self._pods, kept),
+            (self._bundles.there, self._bundles.there),
+            ("the runtime's shims", shims),
+        )
+        sources = [str(place) for place, there in looked if there is not None]
         return Sample.measured(tuple(found), ", ".join(sources))
+
+    def _running(self, containers: Collection[str], pids: Collection[int]) -> tuple[RunningContainer, ...]:
+        """By the bundles; where their folder is not here by the shims, which tell sandboxes alone."""
+        return self._bundles.running(containers) if self._bundles.there is not None else self._shims.sandboxes(pids)
 
     def _links_of(self, pods: Collection[_Name]) -> _Links | None:
         """Of these pods alone: a node has thousands of links. A link's target tells pods of one name apart by their uid."""

@@ -44,9 +44,10 @@ def facts_of(node: str, looks: Sequence[Look], outside: Outside, *, made_by: str
     allocations = outside.allocations().read()
     facts = _facts(node, looks, allocations, scan, Stamp(made_by=made_by, made_at=outside.clock.now(), origin=outside.origin))
     lines = [line for process in facts.processes if (known := process.cgroup.known()) is not None for line in known]
+    pids = [process.pid for process in facts.processes]
     given = allocations.known()
     uids = pods_in(lines) | {one.pod_uid for one in (() if given is None else given)}
-    return msgspec.structs.replace(facts, pods_on_disk=outside.pods_on_disk().read(uids, containers_in(lines)))
+    return msgspec.structs.replace(facts, pods_on_disk=outside.pods_on_disk().read(uids, containers_in(lines), pids))
 
 
 def glance(outside: Outside, scan: Scan = Scan.FULL) -> Look:

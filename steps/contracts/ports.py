@@ -131,8 +131,9 @@ class ProcessTreeReader(Protocol):
 
 
 class PodFolderReader(Protocol):
-    def read(self, uids: Collection[str], containers: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
-        """What the kubelet's folders know of these pods, and the runtime of these containers and sandboxes, by id.
+    def read(self, uids: Collection[str], containers: Collection[str], pids: Collection[int]) -> Sample[tuple[PodOnDisk, ...]]:
+        """What the kubelet's folders know of these pods, and the runtime of these containers and sandboxes, by id, and of the
+        sandboxes that these processes run in.
 
         Folders that are not here are absent with the reason, not empty.
         """

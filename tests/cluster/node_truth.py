@@ -187,6 +187,21 @@ def _hierarchy_of_pods(uid: str) -> Path:
     raise LabError(f"no cgroup of pod {uid} is on this machine")
 
 
+def move_into_sandbox(pid: int, uid: str) -> None:
+    """Put a process of the pod into the cgroup of its sandbox, in every hierarchy, where sandboxed runtimes have all of theirs."""
+    sandboxes = [path.name for path in _hierarchy_of_pods(uid).iterdir() if path.is_dir() and "pause" in _names_in(path)]
+    if len(sandboxes) != 1:
+        raise LabError(f"pod {uid} has {len(sandboxes)} cgroups with a pause process, not one")
+    for root in (*sorted(Path("/sys/fs/cgroup").glob("*")), Path("/sys/fs/cgroup")):
+        for path in root.glob(f"kubepods/**/pod{uid}/{sandboxes[0]}"):
+            (path / "cgroup.procs").write_text(str(pid), encoding="ascii")
+
+
+def _names_in(cgroup: Path) -> set[str]:
+    pids = (cgroup / "cgroup.procs").read_text(encoding="ascii").split()
+    return {Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip() for pid in pids}
+
+
 def collected(lab: Lab) -> NodeFacts:
     """What the step `collect` says in the probe: looks over a minute."""
     script = (

@@ -27,9 +27,13 @@ class UnderPid1:
 
 
 def orphan_in(lab: Lab, namespace: str, pod: str, member: int) -> UnderPid1:
-    """Leaves an orphan behind in the pod, as the end of an exec does. member: a PID of that pod on the node."""
+    """Leaves an orphan behind in the pod, as the end of an exec does; its streams are closed, because the exec waits for those.
+
+    member: a PID of that pod on the node.
+    """
     first = _first_of_namespace(member)
-    lab.kubectl("exec", pod, f"--namespace={namespace}", "--", "sh", "-c", f"sleep {ORPHAN_S} & exit 0")
+    leave = f"sleep {ORPHAN_S} > /dev/null 2>&1 < /dev/null & exit 0"
+    lab.kubectl("exec", pod, f"--namespace={namespace}", "--", "sh", "-c", leave)
     adopted = "sleep S" in _children(first).values()
     lab.kubectl.wait("the orphan has ended", lambda: "sleep S" not in _children(first).values(), within_s=10)
     time.sleep(SETTLED_S)

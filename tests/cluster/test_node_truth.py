@@ -38,6 +38,7 @@ CREATURES = (
     "hostpid",
     "privileged",
     "shared",
+    "sandboxed",
     "doomed",
 )
 
@@ -77,13 +78,15 @@ def truth(installed: Lab) -> Truth:
         lab.kubectl.create(setting.holder("hostpid", zoo, spec={"hostPID": True}))
         lab.kubectl.create(setting.holder("privileged", zoo, securityContext={"privileged": True, "runAsUser": 0}))
         lab.kubectl.create(setting.holder("shared", zoo, spec={"shareProcessNamespace": True}))
+        lab.kubectl.create(setting.holder("sandboxed", zoo))
         lab.kubectl.create(setting.holder("doomed", zoo))
-        pods = {name: setting.wait_ready(lab, name) for name in ("zoo", "hostpid", "privileged", "shared", "doomed")}
+        pods = {name: setting.wait_ready(lab, name) for name in ("zoo", "hostpid", "privileged", "shared", "sandboxed", "doomed")}
         lab.kubectl("wait", "pod/probe", f"--namespace={lab.namespace}", "--for=condition=Ready", "--timeout=40s", timeout_s=45)
         uids = {name: str(one["metadata"]["uid"]) for name, one in pods.items()}
         with setting.host_processes(zoo, uids["zoo"]) as host:
             pids = {name: setting.pid_of(f"zoo-{name}") for name in CREATURES}
             pids |= {"renamed": setting.pid_of("nvidia-persiste"), "host": host.plain, "pretender": host.pretender}
+            setting.move_into_sandbox(pids["sandboxed"], uids["sandboxed"])
             return _looked_at(lab, pids, uids, orphan_in(lab, NAMESPACE, "shared", pids["shared"]))
 
 
@@ -202,6 +205,14 @@ def test_where_the_pods_containers_share_a_pid_namespace_pause_is_pid_1_and_reap
     assert (holder.attribution, holder.pod, holder.container) == (Attribution.CONTAINER, "shared", "main"), (
         holder.attribution_reason
     )
+
+
+def test_a_process_whose_cgroup_carries_the_sandboxs_id_is_the_pods_by_the_runtimes_shim(truth: Truth) -> None:
+    """As gVisor's and Kata's do (facts 1.8). The probe sees no bundles; containerd's own shim tells it."""
+    holder = truth.holder("sandboxed")
+    assert (holder.attribution, holder.pod, holder.container) == (Attribution.POD, "sandboxed", None), holder.attribution_reason
+    assert "sandbox" in holder.attribution_reason
+    assert holder.gpu_class is GpuClass.IDLE_HOLDER, holder.reason
 
 
 def test_the_process_of_a_force_deleted_pod_is_alive_without_its_pod_and_keeps_its_name(truth: Truth) -> None:

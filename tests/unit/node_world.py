@@ -151,7 +151,7 @@ class FolderAnswer:
 
     answer: Sample[tuple[PodOnDisk, ...]]
 
-    def read(self, uids: Collection[str], containers: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
+    def read(self, uids: Collection[str], containers: Collection[str], pids: Collection[int]) -> Sample[tuple[PodOnDisk, ...]]:
         known = self.answer.known()
         return self.answer if known is None else Sample.measured(tuple(one for one in known if one.uid in uids), self.answer.source)
 

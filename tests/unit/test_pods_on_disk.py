@@ -48,7 +48,7 @@ def bundle(kubelet: Path, container: str, **notes: str) -> None:
 
 
 def one(kubelet: Path, uid: str) -> PodOnDisk:
-    known = folders(kubelet).read([uid], []).known()
+    known = folders(kubelet).read([uid], [], []).known()
     assert known is not None
     (found,) = known
     return found
@@ -83,7 +83,7 @@ def test_without_the_pods_own_folders_nothing_is_said_to_be_gone(kubelet: Path, 
     if absent:
         (kubelet / "pods").rmdir()
     assert one(kubelet, UID).kept is None
-    assert folders(kubelet).read(["99999999-aaaa-4bbb-8ccc-000000000009"], []).known() == ()
+    assert folders(kubelet).read(["99999999-aaaa-4bbb-8ccc-000000000009"], [], []).known() == ()
 
 
 def test_a_static_pod_stands_there_under_its_manifest_hash(kubelet: Path) -> None:
@@ -108,7 +108,7 @@ def test_what_is_not_the_kubelets_is_passed_over(kubelet: Path) -> None:
 
 
 def test_no_kubelet_at_all_is_absent_with_a_reason(tmp_path: Path) -> None:
-    read = folders(tmp_path).read([UID], [])
+    read = folders(tmp_path).read([UID], [], [])
     assert (read.state, read.known()) == (State.ABSENT, None)
     assert "can be listed" in str(read.reason)
 
@@ -117,7 +117,7 @@ SANDBOX = "e" * 64
 
 
 def running(kubelet: Path, *containers: str) -> dict[str, PodOnDisk]:
-    known = folders(kubelet).read([], containers).known()
+    known = folders(kubelet).read([], containers, []).known()
     assert known is not None
     return {one.uid: one for one in known}
 

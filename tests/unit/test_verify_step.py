@@ -90,7 +90,7 @@ class Allocations:
 class Folders:
     outside: Outside
 
-    def read(self, uids: Collection[str], containers: Collection[str]) -> Sample[tuple[PodOnDisk, ...]]:
+    def read(self, uids: Collection[str], containers: Collection[str], pids: Collection[int]) -> Sample[tuple[PodOnDisk, ...]]:
         return self.outside.now().pods_on_disk
 
 
