@@ -1,6 +1,7 @@
 """Ends a cluster, also one whose program was killed half-way: by what was recorded, and by paths that only that cluster uses."""
 
 import contextlib
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -65,9 +66,11 @@ def _end_containers(where: Places) -> None:
 
 def _in_pods() -> Iterator[Started]:
     for root in POD_CGROUPS:
-        for listed in Path(root).rglob("cgroup.procs"):
-            with contextlib.suppress(OSError):  # a cgroup may go while it is read
-                for word in listed.read_text(encoding="ascii").split():
+        for folder, _, names in os.walk(root):  # which passes over a cgroup that goes while it is listed
+            if "cgroup.procs" not in names:
+                continue
+            with contextlib.suppress(OSError):  # or while it is read
+                for word in Path(folder, "cgroup.procs").read_text(encoding="ascii").split():
                     process = identified("pod", int(word))
                     if process is not None:
                         yield process
