@@ -64,7 +64,7 @@ class Finding(Document, frozen=True, kw_only=True):
 class TracedHolder(Document, frozen=True, kw_only=True):
     """A process on one GPU. known_to_nvml: NVML lists it there; None: its list
     there is not usable. pod_uid None: see attribution.
-    state: letter of /proc stat. gpu_memory_bytes: NVML's figure, never a guess."""
+    state: letter of /proc stat. gpu_memory_bytes: NVML's figure, never a guess. uninterruptible: it or a thread of it is in D."""
 
     pid: int
     start_time_ticks: int
@@ -82,6 +82,7 @@ class TracedHolder(Document, frozen=True, kw_only=True):
     session_uid: str | None
     gpu_class: GpuClass
     reason: str
+    uninterruptible: bool = False
 
 
 class AllocatedTo(Document, frozen=True, kw_only=True):

@@ -129,6 +129,7 @@ def _traced(holding: Holding, judged: Judged) -> TracedHolder:
         session_uid=None if owner.pod is None else owner.pod.owner_uid,
         gpu_class=judged.gpu_class,
         reason=judged.reason,
+        uninterruptible=holding.uninterruptible,
     )
 
 

@@ -43,7 +43,7 @@ class Sighting:
     @property
     def stuck(self) -> bool:
         """Every holder that must go is in uninterruptible sleep: then the class rule of STUCK_D applies."""
-        return self.seen is Seen.HELD and all(holder.state == "D" for holder in self.own)
+        return self.seen is Seen.HELD and all(holder.uninterruptible for holder in self.own)
 
 
 @dataclass(frozen=True, slots=True)

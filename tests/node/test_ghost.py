@@ -29,9 +29,10 @@ from types import SimpleNamespace
 from steps.adapters.clock import SystemClock
 from steps.adapters.kubelet import CheckpointReader
 from steps.adapters.nvml import NvmlReader
+from steps.adapters.pods_on_disk import PodFolders
 from steps.adapters.procfs import ProcfsReader
 from steps.collect.look import look
-from steps.contracts.document import Origin, Sample
+from steps.contracts.document import Origin
 from steps.trace.node import trace_node
 
 sim, uuid, dev, size = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
@@ -42,7 +43,7 @@ outside = SimpleNamespace(
     gpus=lambda reader=NvmlReader(): reader,
     processes=lambda: ProcfsReader(dev=dev, node_namespace=here),
     allocations=lambda: CheckpointReader(sim / "no-kubelet"),
-    pods_on_disk=lambda: SimpleNamespace(read=lambda uids, containers: Sample.absent("no kubelet here")),
+    pods_on_disk=lambda: PodFolders(logs=sim / "no-logs", links=sim / "no-links", pods=sim / "no-pods"),
 )
 
 

@@ -133,9 +133,19 @@ def stuck(at_s: float) -> NodeFacts:
     return held(at_s, state="D")
 
 
+def stuck_by_a_thread(at_s: float) -> NodeFacts:
+    """Its leader sleeps; a kill waits for the thread."""
+    return held(at_s, threads=2, threads_in_d=(4002,), samples_in_d=1)
+
+
 @pytest.mark.parametrize(
     ("node", "leaked_after_s", "gpu_class"),
-    [(held, 47, GpuClass.IDLE_HOLDER), (ghost, 60, GpuClass.GHOST_CONTEXT), (stuck, 60, GpuClass.STUCK_D)],
+    [
+        (held, 47, GpuClass.IDLE_HOLDER),
+        (ghost, 60, GpuClass.GHOST_CONTEXT),
+        (stuck, 60, GpuClass.STUCK_D),
+        (stuck_by_a_thread, 60, GpuClass.STUCK_D),
+    ],
 )
 def test_memory_that_stays_is_a_leak_once_deadline_and_class_rule_are_both_met(
     node: Any, leaked_after_s: int, gpu_class: GpuClass
