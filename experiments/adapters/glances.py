@@ -61,7 +61,8 @@ class NodeGlances:
             lists = read_processes(device, total_bytes=memory.total_bytes.known(), pid_max=LARGEST_PID_MAX)
             for one in lists.processes.known() or ():
                 listed[one.pid] = one.used_memory_bytes.known()
-        return Glance(at=at, gpus=tuple(gpus), processes=self._processes(frozenset(pods), listed), given=self._allocations())
+        processes, given = self._processes(frozenset(pods), listed), self._allocations()
+        return Glance(at=at, done_at=datetime.now(UTC), gpus=tuple(gpus), processes=processes, given=given)
 
     def close(self) -> None:
         self._nvml.nvmlShutdown()

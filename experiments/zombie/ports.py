@@ -79,9 +79,13 @@ class Partner(Protocol):
 
 
 class Glance(Document, frozen=True, kw_only=True):
-    """One fast look. given: (pod uid, container, device id) of every allocation there is."""
+    """One fast look, from `at` until `done_at`: what it saw may be of any moment between.
+
+    given: (pod uid, container, device id) of every allocation there is.
+    """
 
     at: datetime
+    done_at: datetime
     gpus: tuple[WatchedGpu, ...]
     processes: tuple[WatchedProcess, ...]
     given: tuple[tuple[str, str, str], ...]

@@ -149,9 +149,13 @@ class WatchedGpu(Document, frozen=True, kw_only=True):
 
 
 class Stretch(Document, frozen=True, kw_only=True):
-    """Consecutive looks that saw the same, from the first to the last of them."""
+    """Consecutive looks that saw the same, from the first to the last of them; at: when a look began.
+
+    first_done_at: when the first of them was through. What it saw gone went before that; what the last one saw lived at last_at.
+    """
 
     first_at: datetime
+    first_done_at: datetime
     last_at: datetime
     looks: int
     gpus: tuple[WatchedGpu, ...]

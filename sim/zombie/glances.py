@@ -25,9 +25,8 @@ class SimulatedGlances:
             gpus = tuple(WatchedGpu(uuid=gpu.uuid, used_bytes=Sample.measured(used_bytes(node, gpu))) for gpu in node.gpus)
             given = tuple((one.pod_uid, one.container, one.device_id) for one in node.allocations)
             inside = [one for uid in pods if uid in world.boxes for one in _inside(world, uid, world.boxes[uid])]
-            return Glance(
-                at=world.now, gpus=gpus, processes=(*inside, *self._outside(world, {one.pid for one in inside})), given=given
-            )
+            outside = self._outside(world, {one.pid for one in inside})
+            return Glance(at=world.now, done_at=world.now, gpus=gpus, processes=(*inside, *outside), given=given)
 
     def close(self) -> None:
         """Nothing is open."""

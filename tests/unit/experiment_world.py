@@ -50,9 +50,16 @@ def pid1(name: str = "tini") -> WatchedProcess:
     return process(1, name=name)
 
 
-def glance(seconds: float, used: int | None, *processes: WatchedProcess, given: Sequence[tuple[str, str, str]] = ()) -> Glance:
+def glance(
+    seconds: float,
+    used: int | None,
+    *processes: WatchedProcess,
+    given: Sequence[tuple[str, str, str]] = (),
+    takes_s: float = 0.0,
+) -> Glance:
     reading: Sample[int] = Sample.error("NVML did not answer") if used is None else Sample.measured(used)
-    return Glance(at=at(seconds), gpus=(WatchedGpu(uuid=GPU, used_bytes=reading),), processes=processes, given=tuple(given))
+    gpus = (WatchedGpu(uuid=GPU, used_bytes=reading),)
+    return Glance(at=at(seconds), done_at=at(seconds + takes_s), gpus=gpus, processes=processes, given=tuple(given))
 
 
 def stretches(*glances: Glance) -> tuple[Stretch, ...]:

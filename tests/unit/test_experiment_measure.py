@@ -114,6 +114,16 @@ def test_a_gap_in_the_readings_widens_the_interval_instead_of_being_filled_in() 
     assert within(life(*ordinary(*looks)), Figure.FREE_AFTER_DELETE) == Interval(after_s=0.4, by_s=0.8)
 
 
+def test_a_look_takes_its_time_so_what_it_saw_gone_went_before_its_end_and_not_before_its_beginning() -> None:
+    orphan = process(ORPHAN, holds=True)
+    looks = (
+        glance(11.2, BASELINE + HELD, pid1(), orphan, takes_s=0.05),
+        glance(11.4, BASELINE, takes_s=0.05),
+        glance(14.0, BASELINE, takes_s=0.05),
+    )
+    assert within(life(*ordinary(*looks)), Figure.ORPHAN_GONE) == Interval(after_s=0.2, by_s=0.45)
+
+
 def held_until(seconds: float, *others: WatchedProcess) -> Track:
     """The orphan is last seen alive right before `seconds` after the deletion, and PID 1 goes with it unless named in others."""
     orphan = process(ORPHAN, holds=True)

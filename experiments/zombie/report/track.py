@@ -89,7 +89,8 @@ class Track:
         return None if used is None or baseline is None else used <= baseline + ALLOWANCE_BYTES
 
     def first(self, since: datetime | None, until: datetime | None, holds: Callable[[Stretch], bool | None]) -> Interval | None:
-        """When it came to hold for good, up to `until`, in seconds after `since`: not yet at the last look without it."""
+        """When it came to hold for good, up to `until`, in seconds after `since`: not yet when the last look without it began, and
+        when the first one with it was through."""
         if since is None:
             return None
         later = self.between(since, until)
@@ -98,7 +99,7 @@ class Track:
         if place >= len(later):
             return None
         before = later[place - 1].last_at if place else since
-        by = later[place].first_at if place else max(since, later[0].first_at)
+        by = later[place].first_done_at if place else max(since, later[0].first_done_at)
         return Interval(after_s=seconds_between(before, since), by_s=seconds_between(by, since))
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from experiments.zombie.ports import Glance
 from experiments.zombie.recording import Given, Stretch
 
@@ -34,7 +36,14 @@ class History:
             self._prolong(glance)
             return False
         self._stretches.append(
-            Stretch(first_at=glance.at, last_at=glance.at, looks=1, gpus=glance.gpus, processes=glance.processes)
+            Stretch(
+                first_at=glance.at,
+                first_done_at=glance.done_at,
+                last_at=glance.at,
+                looks=1,
+                gpus=glance.gpus,
+                processes=glance.processes,
+            )
         )
         return last is None or _material(last) != _material(glance)
 
@@ -61,9 +70,7 @@ class History:
 
     def _prolong(self, glance: Glance) -> None:
         last = self._stretches[-1]
-        self._stretches[-1] = Stretch(
-            first_at=last.first_at, last_at=glance.at, looks=last.looks + 1, gpus=last.gpus, processes=last.processes
-        )
+        self._stretches[-1] = msgspec.structs.replace(last, last_at=glance.at, looks=last.looks + 1)
 
     def _note_given(self, glance: Glance) -> None:
         """The checkpoint keeps entries of pods that are gone (facts 2.1), so only what is new counts."""
