@@ -72,8 +72,9 @@ def test_the_grace_is_counted_once_the_servers_time_is_its_end() -> None:
     assert pod_facts(raw, None).deletion_requested_at == datetime(2026, 11, 30, 11, tzinfo=UTC)
 
 
-def test_a_static_pod_carries_the_hash_that_is_its_uid_on_the_node() -> None:
-    raw = pod(ApiDouble(), "a", annotations={"kubernetes.io/config.hash": "abc"})
+@pytest.mark.parametrize("annotation", ["config.hash", "config.mirror"])
+def test_a_static_pod_carries_the_hash_that_is_its_uid_on_the_node(annotation: str) -> None:
+    raw = pod(ApiDouble(), "a", annotations={f"kubernetes.io/{annotation}": "abc"})
     assert pod_facts(raw, None).config_hash == "abc"
 
 

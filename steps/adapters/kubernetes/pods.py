@@ -16,15 +16,17 @@ from steps.adapters.kubernetes.fields import (
     texts_at,
     uid_of,
 )
-from steps.contracts.cluster_facts import ContainerFacts, Phase, PodFacts, Waiter
+from steps.contracts.cluster_facts import ContainerFacts, Phase, PodFacts, Waiter, grace_as_kept
 from steps.contracts.document import Sample
 from steps.contracts.errors import SourceUnavailable
 
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
 MIG_PREFIX: Final = "nvidia.com/mig-"
-CONFIG_HASH: Final = "kubernetes.io/config.hash"
-"""Annotation of a static pod: the hash that the kubelet uses as its uid on the node."""
+CONFIG_HASHES: Final = ("kubernetes.io/config.hash", "kubernetes.io/config.mirror")
+"""Annotations of a static pod's mirror: either has the hash that the kubelet uses as the pod's uid on the node (facts 1.5)."""
 STATUS_LISTS: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+MOST_ADDED_S: Final = (2**63 - 1) // 10**9
+"""The longest grace that the server's arithmetic, in nanoseconds of 64 bits, can add to a time."""
 
 
 def is_gpu_resource(name: str) -> bool:
@@ -82,21 +84,27 @@ def pod_facts(raw: Json, owner_uid: str | None) -> PodFacts:
         phase=_phase(raw),
         created_at=created_at,
         started_at=instant_at(raw, "status", "startTime"),
-        deletion_requested_at=_deletion_requested_at(raw),
+        deletion_requested_at=_deletion_requested_at(raw, created_at),
         grace_s=_grace_s(raw),
         gpus_requested=gpus_requested(mapping_at(raw, "spec")),
         containers=tuple(containers_of(raw)),
-        config_hash=texts_at(raw, "metadata", "annotations").get(CONFIG_HASH),
+        config_hash=_config_hash(texts_at(raw, "metadata", "annotations")),
         owner_uid=owner_uid,
     )
 
 
-def _deletion_requested_at(raw: Json) -> datetime | None:
-    """The server writes the *end* of the grace into deletionTimestamp (registry/rest/delete.go: now + grace)."""
+def _deletion_requested_at(raw: Json, created_at: datetime) -> datetime | None:
+    """The server writes the *end* of the grace into deletionTimestamp (registry/rest/delete.go: now + grace, in nanoseconds of 64
+    bits). Of a grace that overflows there the end says nothing; then it is the pod's creation, before which it cannot have been."""
     ends_at = instant_at(raw, "metadata", "deletionTimestamp")
     if ends_at is None or mapping_at(raw, "metadata").get("deletionGracePeriodSeconds") is None:
         return ends_at
-    return ends_at - timedelta(seconds=count_at(raw, "metadata", "deletionGracePeriodSeconds"))
+    grace_s = count_at(raw, "metadata", "deletionGracePeriodSeconds")
+    return created_at if grace_s > MOST_ADDED_S else ends_at - timedelta(seconds=grace_s)
+
+
+def _config_hash(annotations: Mapping[str, str]) -> str | None:
+    return next((annotations[name] for name in CONFIG_HASHES if name in annotations), None)
 
 
 def _phase(raw: Json) -> Phase:
@@ -108,7 +116,7 @@ def _grace_s(raw: Json) -> int:
     """The grace of the deletion under way, else the pod's own; 30 s is what Kubernetes fills in."""
     for holder, field in (("metadata", "deletionGracePeriodSeconds"), ("spec", "terminationGracePeriodSeconds")):
         if mapping_at(raw, holder).get(field) is not None:
-            return count_at(raw, holder, field)
+            return grace_as_kept(count_at(raw, holder, field))
     return 30
 
 
