@@ -1,10 +1,22 @@
 """What the API server says: sessions, their owners and guards, and the pods that wait for a GPU. Made by survey."""
 
 import enum
-from datetime import datetime
-from typing import Literal
+from typing import Annotated, Final, Literal
 
-from steps.contracts.document import Document, Sample, Stamp
+import msgspec
+
+from steps.contracts.document import Document, Instant, Sample, Stamp
+
+LONGEST_GRACE_S: Final = 365 * 24 * 3600
+"""What a longer grace counts as: the API takes any 64-bit number, and the end of a larger one is no date."""
+
+Grace = Annotated[int, msgspec.Meta(ge=0, le=LONGEST_GRACE_S)]
+"""Seconds that a pod may take to end."""
+
+
+def grace_as_kept(written_s: int) -> int:
+    """A termination grace as it counts: of a negative one Kubernetes makes 1 s (registry/core/pod/strategy.go)."""
+    return 1 if written_s < 0 else min(written_s, LONGEST_GRACE_S)
 
 
 class OwnerRef(Document, frozen=True, kw_only=True):
@@ -40,10 +52,10 @@ class PodFacts(Document, frozen=True, kw_only=True):
     namespace: str
     node: str | None
     phase: Phase
-    created_at: datetime
-    started_at: datetime | None
-    deletion_requested_at: datetime | None
-    grace_s: int
+    created_at: Instant
+    started_at: Instant | None
+    deletion_requested_at: Instant | None
+    grace_s: Grace
     gpus_requested: int
     containers: tuple[ContainerFacts, ...]
     config_hash: str | None = None
@@ -86,7 +98,7 @@ class Session(Document, frozen=True, kw_only=True):
     replicas: int
     judged_digest: str
     gpus_requested: int
-    created_at: datetime
+    created_at: Instant
     pod_uids: tuple[str, ...]
     guards: tuple[GuardMet, ...]
 
@@ -98,7 +110,7 @@ class Waiter(Document, frozen=True, kw_only=True):
     name: str
     namespace: str
     gpus_requested: int
-    pending_since: datetime
+    pending_since: Instant
     message: Sample[str]
 
 

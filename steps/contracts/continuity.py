@@ -4,10 +4,9 @@
 """
 
 import enum
-from datetime import datetime
 from typing import Literal
 
-from steps.contracts.document import Document, Sample, Stamp
+from steps.contracts.document import Document, Instant, Sample, Stamp
 from steps.contracts.release import ReleaseVerdict
 from steps.contracts.release_check import Answer
 from steps.contracts.traced import GpuClass
@@ -31,8 +30,8 @@ class NodeWindow(Document, frozen=True, kw_only=True):
 
     node: str
     earlier_run: str | None
-    unwatched_from: datetime | None
-    unwatched_until: datetime | None
+    unwatched_from: Instant | None
+    unwatched_until: Instant | None
     unexplained_bytes: Sample[int]
     sentence: str
 
@@ -49,14 +48,14 @@ class DepartedPod(Document, frozen=True, kw_only=True):
     name: str
     node: str
     departure: Departure
-    last_seen_at: datetime
-    first_missed_at: datetime
+    last_seen_at: Instant
+    first_missed_at: Instant
     answer: ReleaseVerdict
     gpu_class: GpuClass | None
     held_bytes: Sample[int]
     pids: tuple[int, ...]
     taken_over_by: str | None
-    pending_until: datetime | None
+    pending_until: Instant | None
     sentence: str
     remembered: bool
 
@@ -90,8 +89,8 @@ class Watch(Document, frozen=True, kw_only=True):
     step: str
     answer: Answer | None
     sentence: str
-    watched_from: datetime | None
-    watched_until: datetime | None
+    watched_from: Instant | None
+    watched_until: Instant | None
 
 
 class Accounted(Document, frozen=True, kw_only=True):

@@ -1,11 +1,10 @@
 """The verdict on a session, and what decide remembers between sweeps."""
 
 import enum
-from datetime import datetime
 from typing import Literal
 
-from steps.contracts.cluster_facts import OwnerRef
-from steps.contracts.document import Document, Sample, Stamp, State
+from steps.contracts.cluster_facts import Grace, OwnerRef
+from steps.contracts.document import Document, Instant, Sample, Stamp, State
 
 
 class Verdict(enum.Enum):
@@ -44,7 +43,7 @@ class Evidence(Document, frozen=True, kw_only=True):
     reading: str
     state: State
     source: str
-    taken_at: datetime | None
+    taken_at: Instant | None
 
 
 class JudgedPod(Document, frozen=True, kw_only=True):
@@ -53,7 +52,7 @@ class JudgedPod(Document, frozen=True, kw_only=True):
     uid: str
     name: str
     node: str | None
-    grace_s: int
+    grace_s: Grace
     devices: Sample[tuple[str, ...]]
 
 
@@ -65,7 +64,7 @@ class Decision(Document, frozen=True, kw_only=True):
 
     decision_id: str
     run: str
-    decided_at: datetime
+    decided_at: Instant
     owner: OwnerRef
     judged_digest: str
     replicas: int
@@ -74,8 +73,8 @@ class Decision(Document, frozen=True, kw_only=True):
     reason: Reason
     sentence: str
     evidence: tuple[Evidence, ...]
-    idle_since: datetime | None
-    eligible_at: datetime | None
+    idle_since: Instant | None
+    eligible_at: Instant | None
     would_change: str
     policy_hash: str
     acts: bool
@@ -107,8 +106,8 @@ class SessionMemory(Document, frozen=True, kw_only=True):
 
     session_uid: str
     pod_uids: tuple[str, ...]
-    idle_since: datetime
-    last_seen_at: datetime
+    idle_since: Instant
+    last_seen_at: Instant
 
 
 class SeenPod(Document, frozen=True, kw_only=True):
@@ -120,10 +119,10 @@ class SeenPod(Document, frozen=True, kw_only=True):
     uid: str
     namespace: str
     name: str
-    grace_s: int
+    grace_s: Grace
     devices: tuple[str, ...]
-    seen_at: datetime
-    missed_at: datetime | None = None
+    seen_at: Instant
+    missed_at: Instant | None = None
 
 
 class SeenNode(Document, frozen=True, kw_only=True):
@@ -132,8 +131,8 @@ class SeenNode(Document, frozen=True, kw_only=True):
 
     node: str
     run: str
-    told_at: datetime
-    looked_at: datetime | None
+    told_at: Instant
+    looked_at: Instant | None
     looked_run: str | None
     pods: tuple[SeenPod, ...]
 
@@ -150,7 +149,7 @@ class Memory(Document, frozen=True, kw_only=True):
 
     document: Literal["Memory/1"] = "Memory/1"
     policy_hash: str
-    written_at: datetime
+    written_at: Instant
     sessions: tuple[SessionMemory, ...]
     first_run_under_policy: str | None = None
     quick_sweeps: int = 0

@@ -28,6 +28,7 @@ class Form(enum.Enum):
     NAME = (r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", "a Kubernetes name")
     ID = (r"[A-Za-z0-9][-A-Za-z0-9._]{0,251}", "an id of letters, digits, '-', '.', '_'")
     COUNT = (r"[0-9]{1,6}", "a whole number")
+    GRACE = (r"-?[0-9]{1,19}", "a whole number of seconds, as the API writes it")
     SECONDS = (r"[0-9]{1,7}(\.[0-9]{1,3})?", "seconds, for example 10 or 0.5")
     SWITCH = (r"true|false", "true or false")
     NAMES = (r"\[[-a-z0-9.\", ]*\]", 'a JSON list of names, for example ["node-a"]')

@@ -5,7 +5,7 @@ The type of a reading says that it can be unknown, so that missing data is never
 
 import enum
 from datetime import datetime
-from typing import TYPE_CHECKING, Generic, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, NoReturn, Self, TypeVar
 
 import msgspec
 
@@ -16,6 +16,10 @@ D = TypeVar("D", bound="Document")
 
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 """A document larger than this is refused before it is parsed (a node with 512 holders is below 1 MB)."""
+
+
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time with its zone. One without is refused where it is read: two of which one has none cannot be compared."""
 
 
 class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -50,7 +54,7 @@ class Sample(Document, Generic[T], frozen=True, kw_only=True):
     value: T | None
     state: State
     source: str | None = None
-    taken_at: datetime | None = None
+    taken_at: Instant | None = None
     reason: str | None = None
 
     @classmethod
@@ -83,7 +87,7 @@ class Stamp(Document, frozen=True, kw_only=True):
     """Who made a document, when, and from what."""
 
     made_by: str
-    made_at: datetime
+    made_at: Instant
     origin: Origin
 
 

@@ -4,11 +4,10 @@ Ids follow facts/gpu-and-linux: a process is (boot id, pid, start time); device 
 """
 
 import enum
-from datetime import datetime
 from typing import Literal
 
 from steps.contracts.cluster_facts import ContainerFacts
-from steps.contracts.document import Document, Sample, Stamp
+from steps.contracts.document import Document, Instant, Sample, Stamp
 
 
 class Scan(enum.Enum):
@@ -84,7 +83,7 @@ class Layout(enum.Enum):
 class Activity(Document, frozen=True, kw_only=True):
     """One moment of a GPU. Ratios are 0 to 1."""
 
-    taken_at: datetime
+    taken_at: Instant
     used_bytes: Sample[int]
     utilisation_ratio: Sample[float]
     sm_active_ratio: Sample[float]

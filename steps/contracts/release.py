@@ -1,10 +1,9 @@
 """Whether the memory of a stopped or deleted session came back, proven on the node. Made by verify."""
 
 import enum
-from datetime import datetime
 from typing import Literal
 
-from steps.contracts.document import Document, Sample, Stamp
+from steps.contracts.document import Document, Instant, Sample, Stamp
 from steps.contracts.traced import GpuClass, TracedHolder
 
 
@@ -30,12 +29,12 @@ class DeviceRelease(Document, frozen=True, kw_only=True):
     sentence: str
     used_before_bytes: Sample[int]
     used_after_bytes: Sample[int]
-    last_seen_held: datetime | None
-    first_seen_free: datetime | None
+    last_seen_held: Instant | None
+    first_seen_free: Instant | None
     taken_over_by: str | None
     holders: tuple[TracedHolder, ...]
     remedy: str | None
-    pending_until: datetime | None = None
+    pending_until: Instant | None = None
 
 
 class Release(Document, frozen=True, kw_only=True):
@@ -49,5 +48,5 @@ class Release(Document, frozen=True, kw_only=True):
     verdict: ReleaseVerdict
     sentence: str
     devices: tuple[DeviceRelease, ...]
-    watched_from: datetime
-    watched_until: datetime
+    watched_from: Instant
+    watched_until: Instant

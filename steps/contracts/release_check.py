@@ -19,12 +19,14 @@ class Answer(enum.Enum):
 
 
 class CheckedPod(Document, frozen=True, kw_only=True):
-    """The pod of the event. namespace, name: to show it; what is looked for is the uid."""
+    """The pod of the event. namespace, name: to show it; what is looked for is the uid. deletion_told: whether the event said that
+    it was being deleted; None in documents that did not keep it."""
 
     uid: str
     namespace: str
     name: str
     node: str
+    deletion_told: bool | None = None
 
 
 class ReleaseCheck(Document, frozen=True, kw_only=True):

@@ -1,11 +1,10 @@
 """What the workflow engine recorded of a run: phases and outputs of its nodes. Read by archive, real or local alike."""
 
-from datetime import datetime
 from typing import Literal
 
 import msgspec
 
-from steps.contracts.document import Document, Sample, Stamp
+from steps.contracts.document import Document, Instant, Sample, Stamp
 
 
 class NodeRecord(Document, frozen=True, kw_only=True):
@@ -16,8 +15,8 @@ class NodeRecord(Document, frozen=True, kw_only=True):
     kind: str
     phase: str
     message: str | None
-    started_at: datetime | None
-    finished_at: datetime | None
+    started_at: Instant | None
+    finished_at: Instant | None
     inputs: dict[str, str]
     outputs: dict[str, str]
     pod: str | None = None
@@ -31,8 +30,8 @@ class RunRecord(Document, frozen=True, kw_only=True):
     phase: str
     message: str | None
     parameters: dict[str, str]
-    started_at: datetime | None
-    finished_at: datetime | None
+    started_at: Instant | None
+    finished_at: Instant | None
     nodes: tuple[NodeRecord, ...]
 
 
@@ -45,7 +44,7 @@ class HandOver(Document, frozen=True, kw_only=True):
     pod_uid: str | None
     pod: str | None
     namespace: str | None
-    running_at: datetime | None
+    running_at: Instant | None
     after_stop_s: float | None
     sentence: str
 

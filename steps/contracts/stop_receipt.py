@@ -1,12 +1,11 @@
 """The claim before a stop and the receipt after it."""
 
 import enum
-from datetime import datetime
 from typing import Literal
 
 from steps.contracts.cluster_facts import OwnerRef
 from steps.contracts.decision import JudgedPod
-from steps.contracts.document import Document, Stamp
+from steps.contracts.document import Document, Instant, Stamp
 
 
 class Intent(Document, frozen=True, kw_only=True):
@@ -56,5 +55,5 @@ class StopReceipt(Document, frozen=True, kw_only=True):
     switch: str | None
     replicas_before: int | None
     replicas_after: int | None
-    acted_at: datetime | None
+    acted_at: Instant | None
     pods: tuple[JudgedPod, ...]

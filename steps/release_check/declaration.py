@@ -21,7 +21,7 @@ STEP: Final = Step(
             Form.MOMENT,
             default="",
         ),
-        In("grace-s", "its termination grace", Form.COUNT, default="30"),
+        In("grace-s", "its termination grace", Form.GRACE, default="30"),
         In("interval-s", "seconds between two looks", Form.SECONDS, default="1", least=SHORTEST_INTERVAL_S, most=60),
     ),
     outputs=(Out("check", "ReleaseCheck", parcel=True),),

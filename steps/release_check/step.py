@@ -3,6 +3,7 @@
 from typing import Final
 
 from steps.collect.look import look
+from steps.contracts.cluster_facts import grace_as_kept
 from steps.contracts.declaration import Inputs
 from steps.contracts.document import Stamp
 from steps.contracts.errors import Exit
@@ -33,9 +34,15 @@ def run(inputs: Inputs, outside: Outside) -> Exit:
         uid=inputs.text("uid"),
         container_ids=container_ids(inputs.text("containers")),
         being_deleted=bool(inputs.text("deleted-at")),
-        grace_s=inputs.count("grace-s"),
+        grace_s=grace_as_kept(inputs.count("grace-s")),
     )
-    shown = CheckedPod(uid=pod.uid, namespace=inputs.text("namespace"), name=inputs.text("name"), node=inputs.text("node"))
+    shown = CheckedPod(
+        uid=pod.uid,
+        namespace=inputs.text("namespace"),
+        name=inputs.text("name"),
+        node=inputs.text("node"),
+        deletion_told=pod.being_deleted,
+    )
     check = _checked(pod, shown, inputs.seconds("interval-s"), outside)
     inputs.put("check", check)
     release = check.release

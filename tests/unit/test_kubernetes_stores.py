@@ -12,9 +12,12 @@ from steps.adapters.kubernetes.events import KubernetesEvents, cut
 from steps.adapters.kubernetes.memory import ConfigMapMemory
 from steps.contracts.cluster_facts import OwnerRef
 from steps.contracts.decision import Decisions
+from steps.contracts.document import encode
 from steps.contracts.errors import BadInput, SourceUnavailable
 from steps.contracts.ports import Rejection
 from tests.unit.api_double import ApiDouble, FakeClock, Fault
+from tests.unit.continuing import EARLIER, seen_node, seen_pod
+from tests.unit.continuing import memory as remembered
 from tests.unit.stopping import GPU_RECLAIM, INTENTS, Scene, kept
 
 DECISIONS = f"{INTENTS}/gpu-reclaim-decisions-sweep-1-0"
@@ -67,7 +70,30 @@ def test_decisions_that_somebody_edited_are_bad_input_that_names_the_config_map(
             ConfigMapDecisions(api, GPU_RECLAIM).load("sweep-1", 0)
 
 
-@pytest.mark.parametrize("data", [{"document.json": '{"document":"Memory/0"}'}, {}])
+def edited(old: str, new: str) -> dict[str, str]:
+    """A memory in which somebody has changed these words."""
+    text = encode(remembered(seen_node(seen_pod(missed_at=EARLIER)))).decode()
+    assert old in text
+    return {"document.json": text.replace(old, new)}
+
+
+def test_a_memory_is_loaded_as_it_was_saved() -> None:
+    api = ApiDouble()
+    api.put(MEMORY, {"data": edited("", "")})
+    assert ConfigMapMemory(api, GPU_RECLAIM).load(0)[0] == remembered(seen_node(seen_pod(missed_at=EARLIER)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"document.json": '{"document":"Memory/0"}'},
+        {},
+        edited("11:50:00Z", "11:50:00"),
+        edited('"grace_s":30', f'"grace_s":{2**63 - 1}'),
+        edited('"grace_s":30', '"grace_s":-1'),
+    ],
+    ids=["another version", "empty", "a time without a zone", "a grace without end", "a negative grace"],
+)
 def test_a_memory_that_cannot_be_read_is_lost_and_the_next_save_may_replace_it(data: dict[str, str]) -> None:
     api = ApiDouble()
     raw = api.put(MEMORY, {"data": data})

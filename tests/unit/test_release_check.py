@@ -160,6 +160,18 @@ def test_a_very_long_grace_ends_as_pending_within_the_pods_time_limit(tmp_path: 
     assert seconds <= 790
 
 
+@pytest.mark.parametrize(("grace_s", "answer", "took_s"), [("-1", Answer.LEAKED, 18), (str(2**63 - 1), Answer.PENDING, 780)])
+def test_any_grace_that_the_api_takes_is_taken(tmp_path: Path, grace_s: str, answer: Answer, took_s: float) -> None:
+    check, _, seconds = checked(tmp_path, held, **{"grace-s": grace_s})
+    assert (check.answer, seconds) == (answer, took_s), check.sentence
+
+
+def test_the_check_keeps_whether_its_event_was_a_deletion(tmp_path: Path) -> None:
+    told, _, _ = checked(tmp_path, free)
+    not_told, _, _ = checked(tmp_path, free, **{"deleted-at": ""})
+    assert (told.pod.deletion_told, not_told.pod.deletion_told) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -171,7 +183,8 @@ def test_a_very_long_grace_ends_as_pending_within_the_pods_time_limit(tmp_path: 
         ("containers", '["containerd://{{workflow.name}}"]'),
         ("containers", "[" + ",".join(['"containerd://0123456789ab"'] * 65) + "]"),
         ("deleted-at", "yesterday"),
-        ("grace-s", "-1"),
+        ("grace-s", "1e9"),
+        ("grace-s", "9" * 10_000),
         ("uid", "x" * 10_000),
     ],
 )

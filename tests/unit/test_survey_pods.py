@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from steps.adapters.kubernetes.pods import gpus_requested, pod_facts, waiter_of
-from steps.contracts.cluster_facts import Phase
+from steps.contracts.cluster_facts import LONGEST_GRACE_S, Phase
 from steps.contracts.errors import SourceUnavailable
 from tests.unit.api_double import ApiDouble
 from tests.unit.cluster_world import pod
@@ -70,6 +70,22 @@ def test_the_grace_is_counted_once_the_servers_time_is_its_end() -> None:
     raw = pod(ApiDouble(), "a")
     raw["metadata"] |= {"deletionTimestamp": "2026-11-30T11:00:30Z", "deletionGracePeriodSeconds": 30}
     assert pod_facts(raw, None).deletion_requested_at == datetime(2026, 11, 30, 11, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("written_s", "grace_s"), [(-5, 1), (0, 0), (10**6, 10**6), (2**63 - 1, LONGEST_GRACE_S)])
+def test_a_grace_counts_as_kubernetes_takes_it_and_a_year_at_most(written_s: int, grace_s: int) -> None:
+    """The API takes any 64-bit number: one user's pod must not end every sweep."""
+    raw = pod(ApiDouble(), "a")
+    raw["spec"]["terminationGracePeriodSeconds"] = written_s
+    assert pod_facts(raw, None).grace_s == grace_s
+
+
+@pytest.mark.parametrize("grace_s", [2**63 - 1, 10**11])
+def test_a_deletion_whose_end_the_server_cannot_count_began_when_the_pod_did_at_the_earliest(grace_s: int) -> None:
+    raw = pod(ApiDouble(), "a")
+    raw["metadata"] |= {"deletionTimestamp": "1754-08-30T22:43:41Z", "deletionGracePeriodSeconds": grace_s}
+    facts = pod_facts(raw, None)
+    assert (facts.deletion_requested_at, facts.grace_s) == (facts.created_at, LONGEST_GRACE_S)
 
 
 @pytest.mark.parametrize("annotation", ["config.hash", "config.mirror"])
