@@ -29,11 +29,13 @@ ENDED: Final = (Phase.SUCCEEDED, Phase.FAILED)
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What this sweep found in the shard. facts: of the nodes that answered, by name. listed_at: when the pods were listed."""
+    """What this sweep found in the shard. facts: of the nodes that answered, by name. pods: by uid; listed_on: the same by node,
+    in the order of their uids. listed_at: when they were listed."""
 
     traced: Mapping[str, TracedNode]
     facts: Mapping[str, NodeFacts]
     pods: Mapping[str, PodFacts]
+    listed_on: Mapping[str | None, Sequence[PodFacts]]
     listed_at: datetime
     now: datetime
     place: Place
@@ -71,10 +73,15 @@ class Account:
 
 def scene_of(cluster: ClusterFacts, traced: Traced, facts: Sequence[NodeFacts], place: Place, now: datetime) -> Scene:
     """The documents of one shard, by name and uid."""
+    pods = {pod.uid: pod for pod in cluster.pods}
+    listed_on: dict[str | None, list[PodFacts]] = {}
+    for uid in sorted(pods):
+        listed_on.setdefault(pods[uid].node, []).append(pods[uid])
     return Scene(
         traced={node.node: node for node in traced.nodes},
         facts={one.node: one for one in facts},
-        pods={pod.uid: pod for pod in cluster.pods},
+        pods=pods,
+        listed_on=listed_on,
         listed_at=cluster.stamp.made_at,
         now=now,
         place=place,
@@ -126,7 +133,7 @@ def _departure(node: str, pod: SeenPod, scene: Scene) -> Departure | None:
 
 
 def _answer(node: SeenNode, pod: SeenPod, departure: Departure, scene: Scene) -> DepartedPod:
-    missed_at = scene.listed_at if pod.missed_at is None else pod.missed_at
+    missed_at = scene.listed_at if pod.missed_at is None else min(pod.missed_at, scene.listed_at)
     tenants = frozenset(other.uid for other in node.pods if other.uid != pod.uid and set(other.devices) & set(pod.devices))
     case = Case(pod, node.node, departure, missed_at, tenants)
     found = answer_on(case, scene.traced.get(node.node), scene.facts.get(node.node))
@@ -159,8 +166,9 @@ def _last_word(pod: DepartedPod) -> DepartedPod:
 
 
 def _missed(pod: SeenPod, departure: Departure, scene: Scene) -> SeenPod:
-    """As it is remembered from now on. A pod out of sight may live: it is missed only once its node's list lacks it."""
-    if departure is Departure.OUT_OF_SIGHT or pod.missed_at is not None:
+    """As it is remembered from now on. A pod out of sight may live: it is missed only once its node's list lacks it. A moment
+    that lies ahead is none: a clock was put back, and with it the pod would be ending until then."""
+    if departure is Departure.OUT_OF_SIGHT or (pod.missed_at is not None and pod.missed_at <= scene.listed_at):
         return pod
     return msgspec.structs.replace(pod, missed_at=scene.listed_at)
 
@@ -194,8 +202,8 @@ def _answered(name: str, scene: Scene) -> NodeFacts | None:
 def _present(name: str, scene: Scene) -> Iterator[SeenPod]:
     """The pods of the node that asked for a GPU, were given one, or hold one, and have not ended."""
     node = scene.traced.get(name)
-    for pod in sorted(scene.pods.values(), key=lambda one: one.uid):
-        if pod.node != name or pod.phase in ENDED:
+    for pod in scene.listed_on.get(name, ()):
+        if pod.phase in ENDED:
             continue
         devices, found = _devices(pod, node)
         if pod.gpus_requested > 0 or found:

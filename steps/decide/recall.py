@@ -15,7 +15,7 @@ from steps.contracts.decision import Memory, SeenNode, SeenPod
 from steps.contracts.document import encode
 
 KEPT: Final = timedelta(days=7)
-"""A pod that was last seen longer ago and has no final answer yet is dropped, and its last answer says so."""
+"""A pod that was last seen longer ago, or ahead, and has no final answer yet is dropped, and its last answer says so."""
 MOST_BYTES: Final = 350 * 1024
 """Of the nodes in a memory, twice in it: now and before. A ConfigMap holds 1 MiB, the rest is for the idle clocks."""
 MOST_AHEAD: Final = timedelta(seconds=60)
@@ -63,29 +63,50 @@ def recall(memories: Mapping[int, Memory], place: Place, now: datetime, *, lost:
 
 
 def fitting(nodes: Sequence[SeenNode], most_bytes: int = MOST_BYTES) -> tuple[tuple[SeenNode, ...], int]:
-    """The nodes with as many of their pods as so many bytes hold, and how many pods that leaves out: first those that have been
-    missed for longest."""
-    left = most_bytes - sum(len(encode(msgspec.structs.replace(node, pods=()))) + 1 for node in nodes)
-    pods = [(node.node, pod) for node in nodes for pod in node.pods]
-    pods.sort(key=lambda item: (item[1].missed_at is not None, _since_missed(item[1]), item[1].uid))
+    """The nodes with as much as so many bytes hold, and how many pods that leaves out.
+
+    Nodes of the newest sweep are kept all. Then come pods, first those of such nodes that are there, last those that have been
+    missed for longest, and at the end the other nodes without pods, newest first: where nodes get new names by the hundred, as
+    spot machines do, a week of them would fill the ConfigMap.
+    """
+    newest = max((node.told_at for node in nodes), default=None)
+    frames = {node.node: len(encode(msgspec.structs.replace(node, pods=()))) + 1 for node in nodes}
+    kept = {node.node for node in nodes if node.told_at == newest}
+    left = most_bytes - sum(frames[name] for name in kept)
     chosen: set[tuple[str, str]] = set()
-    for node, pod in pods:
-        left -= len(encode(pod)) + 1
+    for node, pod in sorted(_pods_of(nodes), key=lambda item: _rank(item[0], item[1], newest)):
+        left -= len(encode(pod)) + 1 + (0 if node.node in kept else frames[node.node])
         if left < 0:
             break
-        chosen.add((node, pod.uid))
-    cut = tuple(msgspec.structs.replace(n, pods=tuple(p for p in n.pods if (n.node, p.uid) in chosen)) for n in nodes)
-    return cut, len(pods) - len(chosen)
+        kept.add(node.node)
+        chosen.add((node.node, pod.uid))
+    for node in sorted(nodes, key=lambda one: (-one.told_at.timestamp(), one.node)):
+        if node.node not in kept:
+            left -= frames[node.node]
+            if left < 0:
+                break
+            kept.add(node.node)
+    cut = tuple(
+        msgspec.structs.replace(node, pods=tuple(pod for pod in node.pods if (node.node, pod.uid) in chosen))
+        for node in nodes
+        if node.node in kept
+    )
+    return cut, sum(len(node.pods) for node in nodes) - len(chosen)
 
 
 def is_due(pod: SeenPod, now: datetime) -> bool:
     """Whether an answer that is not final must be the last one."""
-    return now - pod.seen_at > KEPT
+    return abs(now - pod.seen_at) > KEPT
 
 
-def _since_missed(pod: SeenPod) -> float:
-    """Latest first."""
-    return 0.0 if pod.missed_at is None else -pod.missed_at.timestamp()
+def _pods_of(nodes: Sequence[SeenNode]) -> Iterator[tuple[SeenNode, SeenPod]]:
+    return ((node, pod) for node in nodes for pod in node.pods)
+
+
+def _rank(node: SeenNode, pod: SeenPod, newest: datetime | None) -> tuple[bool, float, str]:
+    """Those that are there first, of the others the ones missed latest. A pod of a node that nobody asks is missed since then."""
+    missed_at = pod.missed_at if pod.missed_at is not None or node.told_at == newest else node.told_at
+    return missed_at is not None, 0.0 if missed_at is None else -missed_at.timestamp(), pod.uid
 
 
 def _records(memories: Mapping[int, Memory], own: int, now: datetime) -> Iterator[tuple[int, SeenNode]]:
@@ -102,7 +123,7 @@ def _kept(found: Collection[tuple[int, SeenNode]], place: Place, written_at: dat
         if one.node not in place.nodes and shard != place.shard and not left_over:
             continue
         record = one if shard == place.shard else _not_told(one, written_at)
-        if one.node in place.nodes or record.pods or now - one.told_at <= KEPT:
+        if one.node in place.nodes or record.pods or abs(now - one.told_at) <= KEPT:
             yield record
 
 

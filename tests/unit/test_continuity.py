@@ -286,6 +286,45 @@ def test_pods_without_room_are_said_and_a_departed_one_hears_that_this_is_the_la
     assert (answer.remembered, "the memory drops it now" in answer.sentence) == (False, True)
 
 
+def test_nodes_that_get_new_names_do_not_fill_the_memory() -> None:
+    """A week of spot machines: their records go, newest last, and the pods of the nodes that are there stay."""
+    gone = [seen_node(name=f"{number:0200d}", told_at=ago(days=number / 1000)) for number in range(5000)]
+    now = Shard(memories={0: memory(*gone)}, pods=[pod("n-1")]).memory()
+    assert len(encode(now)) < 2 * MOST_BYTES + 4096
+    assert [one.name for node_ in now.nodes for one in node_.pods] == ["n-1"]
+    kept = {node_.node for node_ in now.nodes}
+    assert kept == {"node-a", *(f"{number:0200d}" for number in range(len(kept) - 1))}
+
+
+def test_pods_of_nodes_that_are_gone_make_room_for_those_of_nodes_that_are_there() -> None:
+    gone = [
+        seen_node(seen_pod(f"z-{number}"), name=f"{number:0200d}", told_at=EARLIER - timedelta(seconds=number))
+        for number in range(5000)
+    ]
+    now = Shard(memories={0: memory(*gone)}, pods=[pod(f"n-{number}") for number in range(500)])
+    pods = {one.name for node_ in now.memory().nodes for one in node_.pods}
+    newest_gone = {f"z-{number}" for number in range(len(pods) - 500)}
+    assert pods == newest_gone | {f"n-{number}" for number in range(500)}
+    assert now.account().continuity.not_remembered == 5500 - len(pods)
+
+
+def test_a_moment_of_missing_that_lies_ahead_gives_a_pod_no_more_time() -> None:
+    """A clock was put back: until then the pod would be pending."""
+    ahead = Shard(
+        memories={0: memory(seen_node(seen_pod(missed_at=NOON + timedelta(days=365))))},
+        nodes=[free_node(headline=GpuClass.GHOST_CONTEXT)],
+    )
+    assert ahead.departed().pending_until == NOON + timedelta(seconds=47)
+    assert [one.missed_at for node_ in ahead.memory().nodes for one in node_.pods] == [NOON]
+
+
+@pytest.mark.parametrize(("ahead", "remembered"), [(KEPT, True), (KEPT + timedelta(seconds=1), False)])
+def test_a_pod_that_was_seen_far_ahead_is_not_asked_for_until_then(ahead: timedelta, remembered: bool) -> None:
+    pod_ahead = seen_pod(seen_at=NOON + ahead)
+    answer = Shard(memories={0: memory(seen_node(pod_ahead))}, nodes=[SILENT], facts=[]).departed()
+    assert (answer.answer, answer.remembered) == (ReleaseVerdict.UNKNOWN, remembered)
+
+
 def test_unexplained_memory_of_a_node_is_a_sum_and_unknown_as_soon_as_one_part_is() -> None:
     one, two = gpu(0), gpu(1)
     parts = [msgspec.structs.replace(each, unexplained_bytes=Sample.measured(5)) for each in (one, two)]
