@@ -1,5 +1,6 @@
 """The evidence folder of one run, read back as documents: what the report, the terminal table and later `explain` rest on."""
 
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +94,16 @@ class Reader:
     def documents(self, paths: Iterable[Path], kind: type[D]) -> tuple[D, ...]:
         return tuple(found for path in sorted(paths) if (found := self.document(path, kind)) is not None)
 
+    def paths_in(self, folder: Path) -> list[Path]:
+        """What is in a folder, by name; nothing where there is none. Unlike glob, it does not pass over what it may not read."""
+        try:
+            return sorted(folder.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            self.unreadable.append(f"{self._shown(folder)} cannot be listed: {error.strerror}")
+            return []
+
     def orders(self, path: Path) -> tuple[StopOrder, ...] | None:
         content = self._content(path)
         if content is None:
@@ -104,13 +115,22 @@ class Reader:
             return None
 
     def _content(self, path: Path) -> bytes | None:
-        if not path.exists():
-            return None
+        """None without a word if there is no such file. A pipe or a device is no evidence, and reading one may never end."""
         try:
+            if not stat.S_ISREG(path.stat().st_mode):
+                self.unreadable.append(f"{self._shown(path)} is no ordinary file")
+                return None
             return read_limited(path, MAX_DOCUMENT_BYTES)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            self.unreadable.append(f"{self._shown(path)} cannot be read: {error.strerror}")
         except BadInput as error:
             self.unreadable.append(str(error))
-            return None
+        return None
+
+    def _shown(self, path: Path) -> str:
+        return str(path.relative_to(self.folder))
 
 
 def load_evidence(folder: Path) -> RunEvidence:
@@ -120,7 +140,7 @@ def load_evidence(folder: Path) -> RunEvidence:
         run=folder.name,
         record=reader.document(folder / RUN_RECORD, RunRecord),
         shards=tuple(_shard(path, reader) for path in _shard_folders(folder)),
-        sessions=tuple(_session(path, reader) for path in sorted((folder / SESSIONS).glob("*")) if path.is_dir()),
+        sessions=tuple(_session(path, reader) for path in reader.paths_in(folder / SESSIONS) if path.is_dir()),
         summary=reader.document(folder / SUMMARY, EvidenceSummary),
         check=reader.document(folder / RELEASE_CHECK, ReleaseCheck),
         since=reader.document(folder / SINCE, Since),

@@ -18,9 +18,11 @@ SINCE: Final = "since.json"
 """Of the run: its shards' continuity, and who watched meanwhile."""
 
 
-def checks_of(uid: str) -> str:
-    """How the names of the runs begin that a deletion of this pod starts: `release-<uid>-<resourceVersion>` (sensors/pods)."""
-    return f"release-{uid}-"
+def checked_uid(run: str) -> str | None:
+    """The pod for whose deletion a run of this name was started, `release-<uid>-<resourceVersion>` (sensors/pods), else None."""
+    prefix, _, rest = run.partition("-")
+    uid, _, version = rest.rpartition("-")
+    return uid if prefix == "release" and uid and version else None
 
 
 def safe(name: str) -> str:

@@ -16,6 +16,7 @@ DEPARTED: Final[Mapping[Departure, str]] = {
     Departure.ENDED: "ended between",
     Departure.OUT_OF_SIGHT: "not looked for, since its node was not among those asked, between",
 }
+PROVEN: Final = frozenset({Answer.RETURNED, Answer.TAKEN_OVER, Answer.LEAKED})
 
 
 def continuities_of(evidence: RunEvidence) -> tuple[Continuity, ...]:
@@ -66,10 +67,10 @@ def accounted(pod: DepartedPod, watched: tuple[Watch, ...]) -> Accounted:
 
 
 def _watched(watched: Sequence[Watch]) -> str:
-    """A check that found the pod alive watched no departure."""
-    proofs = [one for one in watched if one.answer not in (None, Answer.STILL_LIVES)]
-    if proofs and (answer := proofs[-1].answer) is not None:
-        return f"verified by {proofs[-1].step} {proofs[-1].run}: {answer.value}"
+    """The last that came to an end. A check that found the pod alive watched no departure; unknown and pending verify nothing."""
+    proofs = [(one, one.answer) for one in watched if one.answer in PROVEN]
+    if proofs and (answer := proofs[-1][1]) is not None:
+        return f"verified by {proofs[-1][0].step} {proofs[-1][0].run}: {answer.value}"
     if watched:
         last = watched[-1]
         told = last.sentence if last.answer is None else f"{last.answer.value}, {last.sentence}"

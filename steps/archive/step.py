@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from steps.archive.declaration import STEP
-from steps.archive.evidence import RunEvidence, SessionEvidence, load_evidence
+from steps.archive.evidence import Reader, RunEvidence, SessionEvidence, load_evidence
 from steps.archive.hand_over import freed_of, hand_overs_of, is_settled, nodes_of, only_free_of
 from steps.archive.names import (
     CHECKSUMS,
@@ -111,16 +111,21 @@ def _with_since(evidence: RunEvidence, folder: Path, recorded: Recorded | None, 
 def _unaccounted(root: Path, shards: Sequence[Continuity], asked: Sequence[int]) -> Iterator[str]:
     """Shards of this run that gave no account, and earlier accounts that were remembered and never published."""
     there = {shard.shard for shard in shards}
+    reader = Reader(root)
     for number in asked:
         if number not in there:
             yield f"shard {number} gave no account: what became of the pods that earlier sweeps saw there is not known by this one"
     for shard in shards:
         earlier = shard.earlier_run
-        if earlier is not None and not (root / safe(earlier) / f"shard-{shard.shard}" / CONTINUITY).exists():
+        if earlier is None:
+            continue
+        account = root / safe(earlier) / f"shard-{shard.shard}" / CONTINUITY
+        if account not in reader.paths_in(account.parent):
             yield (
                 f"shard {shard.shard} remembers run {earlier}, whose account of shard {shard.shard} is not in the evidence: it was "
                 "deleted, ended before it published, or had no such shard; which answers it gave is not known"
             )
+    yield from reader.unreadable
 
 
 def _origin(evidence: RunEvidence, outside: Outside) -> Origin:

@@ -82,7 +82,7 @@ class Continuity(Document, frozen=True, kw_only=True):
 class Watch(Document, frozen=True, kw_only=True):
     """Somebody who looked at a departed pod's devices between two sweeps: a run of release-check, or the verify of a sweep's stop.
 
-    answer: None if the run left no answer; `sentence` then says what it left.
+    answer: None if the run left none, or none on this departure (another node, too early, no deletion); `sentence` says which.
     """
 
     run: str

@@ -19,7 +19,7 @@ KEPT: Final = timedelta(days=7)
 MOST_BYTES: Final = 350 * 1024
 """Of the nodes in a memory, twice in it: now and before. A ConfigMap holds 1 MiB, the rest is for the idle clocks."""
 MOST_AHEAD: Final = timedelta(seconds=60)
-"""Judges' clocks may differ by as much; a record from further ahead says nothing, for it would win for ever."""
+"""Clocks may differ by as much; a record from further ahead says nothing, for it would win for ever."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,10 @@
 """What archive makes of the shards' accounts: each pod once, who watched by the evidence of other runs, and what is not there."""
 
+import os
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,8 +29,8 @@ def put(path: Path, document: Document) -> None:
     path.write_bytes(encode(document))
 
 
-def check(answer: Answer = Answer.RETURNED, uid: str = "pod-a-1") -> ReleaseCheck:
-    pod = CheckedPod(uid=uid, namespace="team", name="a-1", node="node-a")
+def check(answer: Answer = Answer.RETURNED, uid: str = "pod-a-1", **of_pod: Any) -> ReleaseCheck:
+    pod = msgspec.structs.replace(CheckedPod(uid=uid, namespace="team", name="a-1", node="node-a", deletion_told=True), **of_pod)
     return ReleaseCheck(stamp=stamp("release-check"), pod=pod, answer=answer, sentence="its words", release=release())
 
 
@@ -83,6 +87,87 @@ def test_of_two_checks_the_one_of_the_departure_speaks(tmp_path: Path) -> None:
     put(tmp_path / RUN / "release-check.json", msgspec.structs.replace(check(Answer.STILL_LIVES), release=None))
     sentence = accounted(departed_pod(), watched(tmp_path)).sentence
     assert "verified by release-check release-pod-a-1-5000: leaked" in sentence
+
+
+@pytest.mark.parametrize("answer", [Answer.UNKNOWN, Answer.PENDING])
+def test_a_check_that_could_not_tell_verifies_nothing(tmp_path: Path, answer: Answer) -> None:
+    put(tmp_path / RUN / "release-check.json", check(answer))
+    sentence = accounted(departed_pod(), watched(tmp_path)).sentence
+    assert f"; not verified: release-check {RUN} is there, and says: {answer.value}, its words" in sentence
+
+
+@pytest.mark.parametrize(
+    ("found", "seen_after_s", "words"),
+    [
+        (check(node="node-b"), 0, "it looked at node-b, and the pod was on node-a"),
+        (check(deletion_told=False), 0, "what started it did not say that the pod was being deleted"),
+        (check(), 61, "UTC, and the pod was seen after that"),
+    ],
+    ids=["elsewhere", "no deletion", "too early"],
+)
+def test_a_check_that_cannot_have_seen_the_departure_verifies_nothing(
+    tmp_path: Path, found: ReleaseCheck, seen_after_s: float, words: str
+) -> None:
+    """Whoever may submit can name a run after any pod; and an event of a living pod says nothing of its end."""
+    put(tmp_path / RUN / "release-check.json", found)
+    pod = departed_pod(last_seen_at=release().watched_until + timedelta(seconds=seen_after_s))
+    (one,) = watched(tmp_path, pod)
+    assert one.answer is None
+    assert f"{words}; it found: returned, its words" in one.sentence
+    assert "; not verified: release-check" in accounted(pod, (one,)).sentence
+
+
+def test_a_stop_that_was_verified_before_the_pod_was_last_seen_verifies_nothing(tmp_path: Path) -> None:
+    put(tmp_path / "sweep-1" / "sessions" / "uid-a" / "release-node-a.json", release())
+    pod = departed_pod(last_seen_at=release().watched_until + timedelta(seconds=61))
+    (one,) = watched(tmp_path, pod, runs=("sweep-1",))
+    assert one.answer is None
+
+
+def test_a_minute_between_the_clocks_takes_no_proof_away(tmp_path: Path) -> None:
+    put(tmp_path / RUN / "release-check.json", check())
+    (one,) = watched(tmp_path, departed_pod(last_seen_at=release().watched_until + timedelta(seconds=60)))
+    assert one.answer is Answer.RETURNED
+
+
+def pipe(path: Path) -> None:
+    path.parent.mkdir()
+    os.mkfifo(path)
+
+
+def loop(path: Path) -> None:
+    path.parent.mkdir()
+    path.symlink_to(path)
+
+
+def device(path: Path) -> None:
+    path.parent.mkdir()
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [(pipe, "no ordinary file"), (device, "no ordinary file"), (loop, "cannot be read")],
+    ids=["pipe", "device", "loop"],
+)
+def test_what_is_no_file_is_named_and_never_waited_for(tmp_path: Path, make: Callable[[Path], None], words: str) -> None:
+    make(tmp_path / RUN / "release-check.json")
+    found, (gap,) = watches_of(tmp_path, [departed_pod()], ())
+    assert ([one.answer for one in found["pod-a-1"]], words in gap) == ([None], True)
+
+
+def test_a_run_whose_folder_cannot_be_listed_is_named(tmp_path: Path) -> None:
+    (tmp_path / "sweep-1").mkdir()
+    (tmp_path / "sweep-1" / "sessions").symlink_to(tmp_path / "sweep-1" / "sessions")
+    found, (gap,) = watches_of(tmp_path, [departed_pod()], ("sweep-1",))
+    assert (found["pod-a-1"], gap.startswith("sweep-1/sessions cannot be listed: ")) == ((), True)
+
+
+def test_a_folder_that_no_run_can_be_called_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"release-pod-a-1-\xff")).mkdir()
+    (tmp_path / "release-pod-a-1-").mkdir()
+    (tmp_path / "release-").mkdir()
+    assert watched(tmp_path) == ()
 
 
 def test_what_an_earlier_sweep_stopped_was_watched_by_its_verify(tmp_path: Path) -> None:
