@@ -36,7 +36,7 @@ class Form(enum.Enum):
         r'\[("([a-z0-9-]{1,32}://[0-9a-f]{12,128})?"(,"([a-z0-9-]{1,32}://[0-9a-f]{12,128})?"){0,63})?\]',
         'a JSON list of at most 64 container ids as the API writes them, for example ["containerd://0123456789ab"]',
     )
-    MOMENT = (r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?", "a moment such as 2026-11-30T12:00:00Z, or nothing")
+    MOMENT = (r"([0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}Z)?", "a moment such as 2026-11-30T12:00:00Z, or nothing")
     PATH = (r"[^\x00-\x1f]{1,4096}", "a path")
 
 
