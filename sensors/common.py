@@ -13,6 +13,20 @@ API: Final = "argoproj.io/v1alpha1"
 NAMESPACE: Final = "gpu-reclaim"
 PART_OF: Final = {"app.kubernetes.io/part-of": "gpu-reclaim"}
 NOBODY: Final = 65532
+AS_NOBODY: Final[Json] = {
+    "runAsNonRoot": True,
+    "runAsUser": NOBODY,
+    "runAsGroup": NOBODY,
+    "fsGroup": NOBODY,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""Of a pod."""
+CONFINED: Final[Json] = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+"""Of a container."""
 
 RETRY: Final[Json] = {"steps": 5, "duration": "1s", "factor": 2}
 """About 15 s. A doubled event finds the name taken and uses up all of it, and the next event of the trigger waits meanwhile."""
@@ -54,19 +68,9 @@ def pod_template(account: str) -> Json:
     return {
         "metadata": {"labels": PART_OF},
         "serviceAccountName": account,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": NOBODY,
-            "runAsGroup": NOBODY,
-            "fsGroup": NOBODY,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": AS_NOBODY,
         "container": {
-            "securityContext": {
-                "allowPrivilegeEscalation": False,
-                "readOnlyRootFilesystem": True,
-                "capabilities": {"drop": ["ALL"]},
-            },
+            "securityContext": CONFINED,
             "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"cpu": "500m", "memory": "256Mi"}},
         },
     }

@@ -1,28 +1,35 @@
 """Events in the words of the story: install sources and sensors, delete pods, wait for what they start, read its answer."""
 
+import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
+from statistics import median
 from typing import Any, Final
 
 from sensors import pods, ticks
 from sensors.common import sensor
 from sim.node.state_file import DEFAULT_FOLDER
 from steps.contracts.parcel import unpack
-from steps.contracts.release_check import ReleaseCheck
+from steps.contracts.release_check import Answer, ReleaseCheck
 from tests.cluster.lab.commands import output_of
 from tests.cluster.lab.errors import LabError
 from tests.cluster.lab.gpu import COUNT
 from tests.cluster.lab.kubectl import Json
 from tests.cluster.lab.lab import Lab
 from tests.cluster.lab.places import CHECKOUT
+from tests.cluster.lab.processes import Started, identified
 from tests.cluster.scene import SESSION_IMAGE, TEAM, phases
+from tests.cluster.world import processes_of
 
 LABEL: Final = "gpu-reclaim.dev/session"
 READY_S: Final = 60.0
 MOST_GPUS: Final = 5
 """The simulated driver has no more device numbers that no other program opens."""
+FREE: Final = {Answer.RETURNED, Answer.TAKEN_OVER}
+"""What a release check says where nothing is wrong."""
 
 
 def install(lab: Lab) -> None:
@@ -36,9 +43,9 @@ def install(lab: Lab) -> None:
     wait_ready(lab, "pods", "pod-deleted", "labelled-pods", "labelled-pod-deleted")
 
 
-def wait_ready(lab: Lab, *names: str) -> None:
+def wait_ready(lab: Lab, *names: str, within_s: float = READY_S) -> None:
     """Until the pods of these sources and sensors are ready."""
-    lab.kubectl.wait(f"{', '.join(names)} are ready", lambda: set(names) <= set(_ready(lab)), within_s=READY_S)
+    lab.kubectl.wait(f"{', '.join(names)} are ready", lambda: set(names) <= set(_ready(lab)), within_s=within_s)
 
 
 def _ready(lab: Lab) -> Iterator[str]:
@@ -186,10 +193,59 @@ def answer(workflow: Json) -> ReleaseCheck:
     raise LabError(f"{workflow['metadata']['name']} gave no answer:\n{phases(workflow)}")
 
 
+def delays_told(workflows: Iterable[Json]) -> str:
+    """When checks were created and had ended, in seconds after the deletion was due, to a second: for whoever reads the run."""
+    due = {one["metadata"]["name"]: one for one in workflows if _argument(one, "deleted-at")}
+    made = sorted(_after(one, one["metadata"]["creationTimestamp"]) for one in due.values())
+    ended = sorted(_after(one, one["status"]["finishedAt"]) for one in due.values())
+    both = (("created", made), ("ended", ended)) if due else ()
+    told = [f"{word} {seen[0]:.0f} to {seen[-1]:.0f}, median {median(seen):.0f} s" for word, seen in both]
+    return f"{len(due)} checks: {'; '.join(told)} after the deletion was due"
+
+
+def _after(workflow: Json, moment: str) -> float:
+    return (datetime.fromisoformat(moment) - datetime.fromisoformat(_argument(workflow, "deleted-at"))).total_seconds()
+
+
+def _argument(workflow: Json, name: str) -> str:
+    return next((str(one["value"]) for one in workflow["spec"]["arguments"]["parameters"] if one["name"] == name), "")
+
+
 def delete_pods(lab: Lab, *names: str, force: bool = False) -> None:
     """Delete at once and do not wait."""
     now = ["--grace-period=0", "--force"] if force else []
     lab.kubectl("delete", "pod", *names, f"--namespace={TEAM}", "--wait=false", *now)
+
+
+def wait_gone(lab: Lab, names: Sequence[str], *, within_s: float = 60) -> None:
+    """Until the API has none of these pods."""
+
+    def gone() -> bool:
+        return not any(one["metadata"]["name"] in names for one in lab.kubectl.list("pod", TEAM))
+
+    lab.kubectl.wait(f"pods {', '.join(names)} are gone", gone, within_s=within_s)
+
+
+@contextmanager
+def standing_still(lab: Lab, selector: str) -> Iterator[Sequence[Started]]:
+    """The processes of gpu-reclaim's pods of the selector, stopped in the middle of whatever they do; those still there go on
+    afterwards."""
+    own = lab.kubectl.list("pod", lab.namespace, selector=selector)
+    stopped = [one for pod in own for pid in processes_of(pod) if (one := identified("pod", pid)) is not None]
+    if not stopped:
+        raise LabError(f"no process of a pod with {selector}")
+    for process in stopped:
+        process.signal(signal.SIGSTOP)
+    try:
+        yield stopped
+    finally:
+        for process in stopped:
+            process.signal(signal.SIGCONT)
+
+
+def log_of(lab: Lab, selector: str) -> str:
+    """What the pods of gpu-reclaim with these labels wrote."""
+    return lab.kubectl("logs", f"--selector={selector}", f"--namespace={lab.namespace}", "--tail=-1")
 
 
 def clock(lab: Lab, *events: str, interval: str) -> None:

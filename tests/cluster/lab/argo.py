@@ -10,13 +10,13 @@ import yaml
 from sensors.bus import existing_bus
 from steps.contracts.files import write_atomically
 from tests.cluster.lab import settings
-from tests.cluster.lab.bases import ARGOEXEC, EVENTS
+from tests.cluster.lab.bases import ARGOEXEC, EVENTS, NATS_IMAGE, PAUSE
 from tests.cluster.lab.commands import ran
 from tests.cluster.lab.controlplane import certificates, kubeconfig
 from tests.cluster.lab.gobuild import source_of
 from tests.cluster.lab.kubectl import Json, Kubectl
 from tests.cluster.lab.network import NetworkNamespace
-from tests.cluster.lab.parts import ARGO_EVENTS, ARGO_WORKFLOWS
+from tests.cluster.lab.parts import ARGO_EVENTS, ARGO_WORKFLOWS, NATS
 from tests.cluster.lab.places import CHECKOUT, EVENTS_CONFIGURATION, Places
 from tests.cluster.lab.processes import Ledger
 
@@ -105,9 +105,7 @@ def start_nats(where: Places, network: NetworkNamespace, ledger: Ledger) -> None
 def start_events(where: Places, network: NetworkNamespace, ledger: Ledger, kubectl: Kubectl) -> None:
     """NATS with JetStream, the controller of Argo Events, and the event bus `default`."""
     start_nats(where, network, ledger)
-    shipped = source_of(where, ARGO_EVENTS) / "manifests" / "base" / "controller-manager" / "controller-config.yaml"
-    content = yaml.safe_load(shipped.read_text(encoding="utf-8"))["data"]["controller-config.yaml"]
-    write_atomically(EVENTS_CONFIGURATION, str(content).encode())
+    write_atomically(EVENTS_CONFIGURATION, yaml.safe_dump(_events_configuration(where)).encode())
     ledger.start(
         "argo-events",
         [
@@ -126,10 +124,22 @@ def start_events(where: Places, network: NetworkNamespace, ledger: Ledger, kubec
             "IMAGE_PULL_POLICY": "IfNotPresent",
         },
     )
-    kubectl.apply(_event_bus())
+    kubectl.apply(event_bus())
 
 
-def _event_bus() -> Json:
+def _events_configuration(where: Places) -> Json:
+    """As its makers ship it, with images of this lab for a bus of its own pods. The two beside NATS, whose modules cannot be had,
+    do nothing: one reloads a configuration that does not change, the other exports figures that nobody reads."""
+    shipped = source_of(where, ARGO_EVENTS) / "manifests" / "base" / "controller-manager" / "controller-config.yaml"
+    content: Json = yaml.safe_load(yaml.safe_load(shipped.read_text(encoding="utf-8"))["data"]["controller-config.yaml"])
+    for one in content["eventBus"]["jetstream"]["versions"]:
+        if one["version"] == NATS.version:
+            one |= {"natsImage": NATS_IMAGE, "startCommand": "/bin/nats-server"}
+            one |= {"configReloaderImage": PAUSE, "metricsExporterImage": PAUSE}
+    return content
+
+
+def event_bus() -> Json:
     """As shipped for a NATS that is there already, but for its address."""
     bus = existing_bus(replicas=1)
     bus["spec"]["jetstreamExotic"]["url"] = settings.NATS_URL

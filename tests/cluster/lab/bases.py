@@ -7,13 +7,14 @@ from typing import Final
 
 from tests.cluster.lab.commands import output_of
 from tests.cluster.lab.oci import ImageSpec, pack
-from tests.cluster.lab.parts import ARGO_EVENTS, ARGO_WORKFLOWS
+from tests.cluster.lab.parts import ARGO_EVENTS, ARGO_WORKFLOWS, NATS
 from tests.cluster.lab.places import Places
 from tests.cluster.lab.progress import timed
 
 PAUSE: Final = "docker.io/local/pause:1"
 ARGOEXEC: Final = f"docker.io/local/argoexec:{ARGO_WORKFLOWS.version}"
 EVENTS: Final = f"docker.io/local/argo-events:{ARGO_EVENTS.version}"
+NATS_IMAGE: Final = f"docker.io/local/nats-server:{NATS.version}"
 PYTHON: Final = "docker.io/library/python:3.11-slim-bookworm"
 """The name that the project's Dockerfiles build from; here it is Debian 12 with its own Python 3.11."""
 
@@ -59,6 +60,11 @@ def make_argoexec(where: Places) -> Path:
 def make_argo_events(where: Places) -> Path:
     """Argo Events' one program: event source and sensor."""
     return _program_image(where, "argo-events", EVENTS)
+
+
+def make_nats(where: Places) -> Path:
+    """NATS, for the event bus' own pods."""
+    return _program_image(where, "nats-server", NATS_IMAGE)
 
 
 def make_python(where: Places) -> Path:

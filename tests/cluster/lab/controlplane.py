@@ -35,13 +35,19 @@ def etcd_folder(where: Places) -> Path:
 
 def start_api(where: Places, network: NetworkNamespace, ledger: Ledger) -> None:
     """etcd without fsync (the state is thrown away) and the API server; does not wait for them."""
-    keys, data = certificates(where), etcd_folder(where)
     listening = [
         f"--listen-client-urls={ETCD_CLIENTS}",
         f"--advertise-client-urls={ETCD_CLIENTS}",
         f"--listen-peer-urls={ETCD_PEERS}",
     ]
-    ledger.start("etcd", [*network.inside(), where.bin / "etcd", f"--data-dir={data}", *listening, "--unsafe-no-fsync"])
+    data = f"--data-dir={etcd_folder(where)}"
+    ledger.start("etcd", [*network.inside(), where.bin / "etcd", data, *listening, "--unsafe-no-fsync"])
+    start_apiserver(where, network, ledger)
+
+
+def start_apiserver(where: Places, network: NetworkNamespace, ledger: Ledger) -> None:
+    """The API server alone, for an etcd that runs; does not wait for it."""
+    keys = certificates(where)
     flags = {
         "etcd-servers": ETCD_CLIENTS,
         "bind-address": "0.0.0.0",

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,10 +27,10 @@ ENVIRON: Final = {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"}
 WEB_PAGE: Final = "<html><body>API only</body></html>"
 
 
-def build(where: Places) -> None:
-    """Every program of every part, in `where.bin`. Raises LabError with Go's last words."""
+def build(where: Places, parts: Sequence[Part] = PARTS) -> None:
+    """Every program of the parts, in `where.bin`. Raises LabError with Go's last words."""
     with alone(where, "building", patience_s=OTHER_PROGRAM_S):
-        for part in PARTS:
+        for part in parts:
             _build_part(where, part)
 
 

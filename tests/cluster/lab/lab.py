@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +11,7 @@ from tests.cluster.lab import gpu
 from tests.cluster.lab.argo import NAMESPACE, SERVER_ADDRESS, start_events, start_nats, start_server, start_workflows
 from tests.cluster.lab.certificates import NODE
 from tests.cluster.lab.commands import output_of
-from tests.cluster.lab.controlplane import kubeconfig
+from tests.cluster.lab.controlplane import kubeconfig, start_apiserver, wait_for_api
 from tests.cluster.lab.errors import LabError
 from tests.cluster.lab.kubectl import Kubectl
 from tests.cluster.lab.network import NetworkNamespace
@@ -74,16 +75,20 @@ class Lab:
 
     @contextmanager
     def without(self, name: str) -> Iterator[None]:
-        """The cluster while its `nats` or its `workflow-controller` is down; started again afterwards."""
+        """The cluster while its `nats`, `workflow-controller` or `apiserver` is down; started again afterwards, the last one until
+        it answers."""
         network = self._here(name)
+        start = {
+            "nats": partial(start_nats, self.where, network, self.ledger),
+            "workflow-controller": partial(start_workflows, self.where, network, self.ledger, self.kubectl),
+            "apiserver": partial(start_apiserver, self.where, network, self.ledger),
+        }[name]
         self.ledger.end(name)
         try:
             yield
         finally:
-            if name == "nats":
-                start_nats(self.where, network, self.ledger)
-            else:
-                start_workflows(self.where, network, self.ledger, self.kubectl)
+            start()
+            wait_for_api(self.ledger, self.kubectl)
 
     def gpus(self) -> int | None:
         """How many GPUs the node can give; None if it says nothing."""

@@ -1,7 +1,7 @@
 """The cluster's own network namespace. It has no way out, so nothing can be pulled or reached by mistake.
 
 A bridge without ports carries the node's address; the API's service address is a local address of the namespace, so pods reach it
-through their gateway without kube-proxy. There is no DNS: everything goes by address.
+through their gateway without kube-proxy. Everything goes by address; only a test of the event bus' own pods starts a DNS.
 """
 
 import re

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from sensors.bus import NATS_VERSION
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -65,4 +67,13 @@ ARGO_EVENTS: Final = Part(
     unpacked=True,
 )
 
+# For the event bus' own pods alone; the bus beside the cluster is Debian's.
+NATS: Final = Part(
+    name="nats-server",
+    module="github.com/nats-io/nats-server/v2",
+    version=NATS_VERSION,
+    programs=(Program("nats-server", "github.com/nats-io/nats-server/v2"),),
+)
+
 PARTS: Final = (KUBERNETES, ETCD, ARGO_WORKFLOWS, ARGO_EVENTS)
+"""What every cluster needs."""

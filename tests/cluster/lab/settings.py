@@ -56,7 +56,8 @@ def cni(home: Path) -> str:
 
 
 def kubelet(home: Path, certificates: Path) -> str:
-    """As JSON. No DNS, no eviction by the machine's own disk, no image removed for space; cgroup v1 is still accepted."""
+    """As JSON. Names are asked at the node's address, where mostly nobody answers (`events_bus` does); no eviction by the machine's
+    own disk, no image removed for space; cgroup v1 is still accepted."""
     return json.dumps(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -77,6 +78,8 @@ def kubelet(home: Path, certificates: Path) -> str:
             "makeIPTablesUtilChains": False,
             "protectKernelDefaults": False,
             "resolvConf": "",
+            "clusterDNS": [NODE_ADDRESS],
+            "clusterDomain": "cluster.local",
             "imageGCHighThresholdPercent": 100,
             "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%", "memory.available": "50Mi"},
             "maxPods": 250,
