@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from steps.archive.names import REPORT
 from steps.contracts.document import encode
 from steps.contracts.errors import BadInput, Exit
 from steps.contracts.ports import Outside
@@ -62,7 +63,7 @@ def _run(arguments: argparse.Namespace) -> Exit:
         on_node=show,
         replace=arguments.replace,
     )
-    _print(record, runs, arguments.output)
+    _print(record, runs, arguments.evidence / record.run / REPORT, arguments.output)
     return Exit.DONE if record.phase == "Succeeded" else Exit.COULD_NOT
 
 
@@ -120,13 +121,15 @@ def _show_nothing(_node: NodeRecord) -> None:
     """JSON output stands alone."""
 
 
-def _print(record: RunRecord, runs: Path, output: str) -> None:
+def _print(record: RunRecord, runs: Path, report: Path, output: str) -> None:
     if output == "json":
         print(json.dumps(json.loads(encode(record)), indent=2))
         return
     for sentence in _sentences(record, runs):
         print(sentence, file=sys.stderr)
     print(f"{record.run}: {record.phase}; record and logs in {runs}")
+    if report.exists():
+        print(f"report: {report}")
 
 
 def _sentences(record: RunRecord, runs: Path) -> Iterator[str]:

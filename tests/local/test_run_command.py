@@ -16,6 +16,7 @@ import yaml
 
 from steps.cli import main
 from tests.conformance import compare
+from tests.local.test_release_check import CLEAN, deleted
 from workflows import MANIFESTS
 
 SLOW = {
@@ -86,6 +87,16 @@ def test_a_failed_run_ends_with_exit_code_one_and_says_where_its_logs_are(
     shown = capsys.readouterr()
     assert shown.out == f"r1: Failed; record and logs in {tmp_path / 'evidence.runs'}\n"
     assert "Succeeded onExit" in shown.err
+
+
+def test_a_run_that_archived_says_where_its_report_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A release check of a pod that never was on a node: no probe runs, and its evidence says so."""
+    place, uid = deleted(tmp_path, CLEAN)
+    command = ["run", str(MANIFESTS / "release-check.yaml"), *flags(tmp_path), f"--simulator={place.state}", f"-puid={uid}"]
+    assert main([*command, "--name=r1"]) == 0
+    report = tmp_path / "evidence" / "r1" / "report.html"
+    assert capsys.readouterr().out.splitlines()[-1] == f"report: {report}"
+    assert report.is_file()
 
 
 def test_a_step_that_refuses_its_input_is_heard_without_looking_into_its_log(
