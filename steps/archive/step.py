@@ -40,7 +40,7 @@ from steps.contracts.continuity import Continuity
 from steps.contracts.declaration import Inputs
 from steps.contracts.document import Origin, Stamp, encode
 from steps.contracts.errors import BadInput, Exit, SourceUnavailable
-from steps.contracts.files import read_limited, write_atomically
+from steps.contracts.files import is_there, read_limited, write_atomically
 from steps.contracts.ports import Outside
 from steps.contracts.run_record import EvidenceSummary, HandOver, RunRecord
 from steps.logs import log_for
@@ -57,7 +57,7 @@ def run(inputs: Inputs, outside: Outside) -> Exit:
     """Write the evidence of a run. COULD_NOT if the engine's record could not be read: then the rest is written all the same."""
     name = inputs.text("run")
     folder = inputs.path("evidence") / name
-    archived_before = (folder / SUMMARY).exists()
+    archived_before = is_there(folder / SUMMARY)
     record, remarks = _read_run(outside, name)
     recorded = None
     if record is not None:
@@ -178,7 +178,7 @@ def _put_logs(folder: Path, record: RunRecord, outside: Outside) -> Iterator[str
         text = log.known()
         if text is not None:
             write_atomically(path, text.encode())
-        elif not path.exists():
+        elif not is_there(path):
             yield f"the log of {pod}/{container}: {log.reason or log.state.value}"
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from steps.archive.names import REPORT
 from steps.contracts.document import encode
 from steps.contracts.errors import BadInput, Exit
+from steps.contracts.files import is_there
 from steps.contracts.ports import Outside
 from steps.contracts.run_record import NodeRecord, RunRecord
 
@@ -128,7 +129,7 @@ def _print(record: RunRecord, runs: Path, report: Path, output: str) -> None:
     for sentence in _sentences(record, runs):
         print(sentence, file=sys.stderr)
     print(f"{record.run}: {record.phase}; record and logs in {runs}")
-    if report.exists():
+    if is_there(report):
         print(f"report: {report}")
 
 

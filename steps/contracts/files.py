@@ -19,6 +19,17 @@ def read_limited(path: Path, limit_bytes: int) -> bytes:
     return content
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is such a file or folder. Raises SourceUnavailable where that may not be known: no right is not nothing."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise SourceUnavailable(f"{path} cannot be looked at: {error.strerror}; give a folder that is readable") from error
+    return True
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write to a temporary file beside the target, flush it to disk, rename. A kill leaves the old file or the new one."""
     try:

@@ -16,7 +16,7 @@ from steps.contracts.decision import Decisions, StopOrder
 from steps.contracts.declaration import Inputs
 from steps.contracts.document import MAX_DOCUMENT_BYTES, encode
 from steps.contracts.errors import BadInput, Exit, SourceUnavailable
-from steps.contracts.files import read_limited, write_atomically
+from steps.contracts.files import is_there, read_limited, write_atomically
 from steps.contracts.node_facts import NodeFacts
 from steps.contracts.parcel import MAX_ARGUMENT_BYTES
 from steps.contracts.ports import Outside
@@ -75,7 +75,7 @@ def _checked_orders(path: Path, decisions: Decisions) -> tuple[StopOrder, ...]:
 
 def _put_folder(folder: Path, documents: dict[str, bytes]) -> None:
     """The folder appears by one rename; where it exists already (the step ran before), its files are replaced one by one."""
-    if folder.exists():
+    if is_there(folder):
         for name, content in documents.items():
             write_atomically(folder / name, content)
         return

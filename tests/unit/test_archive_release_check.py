@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from steps.contracts.document import decode
+from steps.contracts.errors import SourceUnavailable
 from steps.contracts.release import Release, ReleaseVerdict
 from steps.contracts.release_check import Answer, CheckedPod, ReleaseCheck
 from steps.contracts.run_record import NodeRecord, RunRecord
@@ -40,6 +41,14 @@ def test_the_answer_and_what_was_watched_become_files_and_nothing_is_missing(tmp
     kept = decode((archived.evidence / "release-check.json").read_bytes(), ReleaseCheck, "check")
     proof = decode((archived.evidence / "sessions/uid-of-the-pod/release-node-a.json").read_bytes(), Release, "release")
     assert (kept, proof, summary.missing, summary.releases) == (check(), check().release, (), {"returned": 1})
+
+
+def test_evidence_that_may_not_be_looked_at_gets_a_sentence(tmp_path: Path) -> None:
+    archived = of(tmp_path, answered(check()))
+    archived.evidence.parent.mkdir(parents=True, exist_ok=True)
+    archived.evidence.symlink_to(archived.evidence)
+    with pytest.raises(SourceUnavailable, match=r"cannot be looked at: .*; give a folder that is readable"):
+        archived.summary()
 
 
 @pytest.mark.parametrize("answer", [Answer.RETURNED, Answer.LEAKED])

@@ -51,6 +51,13 @@ def test_the_documents_of_a_shard_lie_in_one_folder_and_the_orders_go_on(tmp_pat
     assert (tmp_path / "stops").read_bytes() == (tmp_path / "orders").read_bytes()
 
 
+def test_a_folder_that_may_not_be_looked_at_gets_a_sentence(tmp_path: Path) -> None:
+    """Here one that leads to itself; a folder of another user's is the same to the step."""
+    (tmp_path / "evidence").symlink_to(tmp_path / "evidence")
+    with pytest.raises(SourceUnavailable, match=r"cannot be looked at: .*; give a folder that is readable"):
+        run(inputs(tmp_path), FakeOutside())
+
+
 def test_publishing_again_gives_the_same_folder_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
     for _ in range(2):
         run(inputs(tmp_path), FakeOutside())
