@@ -12,6 +12,7 @@ from typing import Final
 
 from sim.node.devices import make_nodes
 from sim.node.injection import LIBRARY, NODES
+from sim.node.nvidia_runtime import PLACES_OF_RUNC
 from sim.node.state import (
     GPU_IS_LOST,
     GPU_NUMBERS,
@@ -29,6 +30,14 @@ from sim.node.state_file import folder_from, number_of, read_state, remove_lefto
 
 LAUNCHER: Final = Path("bin") / "nvidia-container-runtime"
 RUNTIME: Final = Path(__file__).with_name("nvidia_runtime.py")
+LAUNCHER_TEXT: Final = f"""\
+#!/bin/sh
+# Only what has a bundle needs Python; a container's other commands, a dozen of them, start runc at once.
+for word; do
+  case "$word" in create|run) GPU_SIM_DIR={{folder}} exec {{python}} "$@" ;; esac
+done
+PATH="$PATH:{PLACES_OF_RUNC}" exec "${{{{GPU_SIM_RUNC:-runc}}}}" "$@"
+"""
 BUILT_LIBRARY: Final = Path(__file__).parents[2] / "build" / "sim" / "libnvidia-ml.so.1"
 LOSSES: Final[Mapping[str, int]] = {"no": NOT_LOST, "lost": GPU_IS_LOST, "reset": RESET_REQUIRED}
 BAD_USAGE: Final = 2
@@ -57,7 +66,7 @@ def _write_launcher(folder: Path) -> None:
     launcher = folder / LAUNCHER
     launcher.parent.mkdir(exist_ok=True)
     words = " ".join(shlex.quote(word) for word in (sys.executable, "-I", "-S", str(RUNTIME.resolve())))
-    launcher.write_text(f'#!/bin/sh\nGPU_SIM_DIR={shlex.quote(str(folder.resolve()))} exec {words} "$@"\n', encoding="utf-8")
+    launcher.write_text(LAUNCHER_TEXT.format(folder=shlex.quote(str(folder.resolve())), python=words), encoding="utf-8")
     launcher.chmod(0o755)
 
 

@@ -42,14 +42,17 @@ def asking(value: str) -> dict[str, Any]:
 
 
 def create(tmp_path: Path, folder: Path, where: Path) -> subprocess.CompletedProcess[str]:
+    return launched(tmp_path, folder, ["--root", "/run/x", "create", "--bundle", str(where), "--pid-file", "/run/pid", "some-id"])
+
+
+def launched(tmp_path: Path, folder: Path, words: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the installed launcher as containerd does; instead of runc a program that prints its arguments."""
     runc = tmp_path / "runc"
     runc.write_text('#!/bin/sh\necho "$@"\n', encoding="utf-8")
     runc.chmod(0o755)
-    words = ["--root", "/run/x", "create", "--bundle", str(where), "--pid-file", "/run/pid", "some-id"]
     return subprocess.run(
         [folder / LAUNCHER, *words],
-        env={"PATH": "/bin", "GPU_SIM_RUNC": str(runc)},
+        env={"PATH": "/bin", "GPU_SIM_RUNC": str(runc), **environment},
         capture_output=True,
         text=True,
         timeout=60,
@@ -113,6 +116,19 @@ def test_a_container_that_asks_for_no_gpu_is_not_touched(tmp_path: Path, folder:
     before = (where / "config.json").read_bytes()
     assert create(tmp_path, folder, where).returncode == 0
     assert (where / "config.json").read_bytes() == before
+
+
+@needs_root
+@pytest.mark.parametrize("words", [["--root", "/r", "start", "some-id"], ["state", "an id  with spaces"], []])
+def test_a_command_without_a_bundle_goes_to_runc_as_it_came(tmp_path: Path, folder: Path, words: list[str]) -> None:
+    done = launched(tmp_path, folder, words)
+    assert (done.returncode, done.stdout, done.stderr) == (0, " ".join(words) + "\n", "")
+
+
+@needs_root
+def test_runc_is_found_by_itself_where_containerd_has_no_path(tmp_path: Path, folder: Path) -> None:
+    done = launched(tmp_path, folder, ["state", "some-id"], GPU_SIM_RUNC="", PATH=str(tmp_path))
+    assert done.stdout == "state some-id\n"
 
 
 @needs_root
