@@ -33,8 +33,8 @@ class Form(enum.Enum):
     SWITCH = (r"true|false", "true or false")
     NAMES = (r"\[[-a-z0-9.\", ]*\]", 'a JSON list of names, for example ["node-a"]')
     CONTAINER_IDS = (
-        r'\[("([a-z0-9-]{1,32}://[0-9a-f]{12,128})?"(,"([a-z0-9-]{1,32}://[0-9a-f]{12,128})?"){0,63})?\]',
-        'a JSON list of at most 64 container ids as the API writes them, for example ["containerd://0123456789ab"]',
+        r'\[("([a-z0-9-]{1,32}://[0-9a-f]{12,128})?"(,"([a-z0-9-]{1,32}://[0-9a-f]{12,128})?"){0,255})?\]',
+        'a JSON list of at most 256 container ids as the API writes them, for example ["containerd://0123456789ab"]',
     )
     MOMENT = (r"([0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}Z)?", "a moment such as 2026-11-30T12:00:00Z, or nothing")
     PATH = (r"[^\x00-\x1f]{1,4096}", "a path")

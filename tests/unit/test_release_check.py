@@ -181,7 +181,7 @@ def test_the_check_keeps_whether_its_event_was_a_deletion(tmp_path: Path) -> Non
         ("name", "{{=1+41}}"),
         ("namespace", "a\nb"),
         ("containers", '["containerd://{{workflow.name}}"]'),
-        ("containers", "[" + ",".join(['"containerd://0123456789ab"'] * 65) + "]"),
+        ("containers", "[" + ",".join(['"containerd://0123456789ab"'] * 257) + "]"),
         ("deleted-at", "yesterday"),
         ("grace-s", "1e9"),
         ("grace-s", "9" * 10_000),
@@ -191,6 +191,13 @@ def test_the_check_keeps_whether_its_event_was_a_deletion(tmp_path: Path) -> Non
 def test_a_hostile_value_is_refused_with_a_sentence(tmp_path: Path, name: str, value: str) -> None:
     with pytest.raises(BadInput, match=f"--{name} got"):
         checked(tmp_path, free, **{name: value})
+
+
+def test_a_pod_of_many_containers_is_checked_like_any_other(tmp_path: Path) -> None:
+    """Nobody gets round the check by containers: the API bounds their number by the size of the pod alone."""
+    ids = ",".join(f'"containerd://{number:064x}"' for number in range(256))
+    check, _, _ = checked(tmp_path, free, containers=f"[{ids}]")
+    assert check.answer is Answer.RETURNED
 
 
 def test_container_ids_lose_their_runtime_and_one_that_never_ran_is_left_out() -> None:
