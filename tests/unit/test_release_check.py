@@ -138,7 +138,7 @@ def test_a_holder_is_found_by_its_container_id_where_the_cgroup_names_another_po
     assert (known.answer, unknown.answer) == (Answer.LEAKED, Answer.TAKEN_OVER)
 
 
-def test_a_tombstone_has_few_fields_and_the_node_is_looked_at_all_the_same(tmp_path: Path) -> None:
+def test_for_an_event_of_few_fields_the_node_is_looked_at_all_the_same(tmp_path: Path) -> None:
     """Neither containers, nor a moment, nor a name: a free device is still proven, a held one is not called a leak."""
     bare = {"deleted-at": "", "name": "unknown", "namespace": "unknown", "containers": "[]"}
     clear, _, _ = checked(tmp_path, free, **bare)
