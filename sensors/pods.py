@@ -41,7 +41,7 @@ deletion would find its name taken and never be verified (facts/hera-and-argo 4.
 
 def source(name: str = SOURCE, *, namespace: str = "", labels: Mapping[str, str] | None = None) -> Json:
     """Deleted pods that had asked for a GPU and were on a node. The filter runs in the source, so no other pod's body reaches
-    the bus. What goes during a gap in the watch starts nothing, and would hardly without a filter (decision 20): the sweep finds it.
+    the bus. What goes during a gap in the watch starts nothing, nor would it without a filter (decision 20): the sweep finds it.
 
     namespace: of the pods, all if empty. labels: only pods that have them; then a label taken off reads as a deletion, too.
     """
