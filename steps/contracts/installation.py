@@ -15,11 +15,13 @@ class Grant(Document, frozen=True, kw_only=True):
 
 
 class Admission(Document, frozen=True, kw_only=True):
-    """The policy for Workflows. denies: a binding of it has the action Deny; chosen: that binding selects our namespace."""
+    """The policy for Workflows. denies: a binding of it has the action Deny; chosen: that binding selects our namespace. gaps: in
+    which ways the policy admits more than the one that is shipped."""
 
     present: bool
     denies: bool
     chosen: bool
+    gaps: tuple[str, ...] = ()
 
 
 class Hook(Document, frozen=True, kw_only=True):

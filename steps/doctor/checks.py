@@ -78,6 +78,9 @@ def _admission(found: Admission) -> Finding:
     if not found.chosen:
         words = "its binding selects another namespace than gpu-reclaim's"
         return problem(subject, words, "set the namespace in the binding of deploy/admission")
+    if found.gaps:
+        words = f"gpu-reclaim-workflows admits more than the one that is shipped: {'; '.join(found.gaps)}"
+        return problem(subject, words, "apply deploy/admission")
     return good(subject, "Workflows by template reference and plain arguments only")
 
 

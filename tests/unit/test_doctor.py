@@ -75,6 +75,7 @@ def grant(subject: str) -> Grant:
         ({"admission": Admission(present=False, denies=False, chosen=False)}, "deploy/admission"),
         ({"admission": Admission(present=True, denies=False, chosen=False)}, "deploy/admission"),
         ({"admission": Admission(present=True, denies=True, chosen=False)}, "namespace"),
+        ({"admission": Admission(present=True, denies=True, chosen=True, gaps=("no rule speaks of '{{'",))}, "deploy/admission"),
         ({"pod_makers": (grant("ServiceAccount gpu-reclaim/stopper"),)}, "take that binding away"),
         ({"pod_makers": (grant("ServiceAccount gpu-reclaim/default"),)}, "take that binding away"),
         ({"pod_makers": (grant("Group system:serviceaccounts:gpu-reclaim"),)}, "take that binding away"),

@@ -1,5 +1,6 @@
 """An installation as doctor reads it from the API: who may make pods, what is there, what may not be read."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.unit.api_double import ApiDouble, FakeClock, forbidden
 
 OWN = "gpu-reclaim"
 SHIPPED = Path(__file__).parents[2] / "deploy" / "admission" / "workflows.yaml"
+RULES = len(next(yaml.safe_load_all(SHIPPED.read_text(encoding="utf-8")))["spec"]["validations"])
 ROLES = "/apis/rbac.authorization.k8s.io/v1"
 
 
@@ -88,16 +90,63 @@ def test_a_missing_object_is_told_from_one_that_may_not_be_read() -> None:
     assert (missing.policy.state.value, hidden.policy.state.value) == ("absent", "error")
 
 
-def test_the_binding_that_is_shipped_is_recognised() -> None:
+def with_admission(change: Callable[[Any, Any], object] | None = None, namespace: str = OWN) -> Admission:
+    """What is read of the policy and the binding that are shipped, after a change to their specs."""
     api = ApiDouble()
     prefix = "/apis/admissionregistration.k8s.io/v1"
     policy, binding = yaml.safe_load_all(SHIPPED.read_text(encoding="utf-8"))
+    if change is not None:
+        change(policy["spec"], binding["spec"])
     api.put(f"{prefix}/validatingadmissionpolicies/gpu-reclaim-workflows", policy)
     api.put(f"{prefix}/validatingadmissionpolicybindings/gpu-reclaim-workflows", binding)
-    seen = KubernetesInstallation(api, OWN, FakeClock()).read()
-    assert seen.admission.known() == Admission(present=True, denies=True, chosen=True)
-    other = KubernetesInstallation(api, "elsewhere", FakeClock()).read()
-    assert other.admission.known() == Admission(present=True, denies=True, chosen=False)
+    found = KubernetesInstallation(api, namespace, FakeClock()).read().admission.known()
+    assert found is not None
+    return found
+
+
+def test_the_policy_and_the_binding_that_are_shipped_are_recognised() -> None:
+    assert with_admission() == Admission(present=True, denies=True, chosen=True)
+    assert with_admission(namespace="elsewhere") == Admission(present=True, denies=True, chosen=False)
+
+
+def test_the_selectors_that_the_server_fills_in_narrow_nothing() -> None:
+    def filled(policy: Any, binding: Any) -> None:
+        policy["matchConstraints"] |= {"namespaceSelector": {}, "objectSelector": {}, "matchPolicy": "Equivalent"}
+        binding["matchResources"] |= {"objectSelector": {}, "matchPolicy": "Equivalent"}
+
+    assert with_admission(filled) == Admission(present=True, denies=True, chosen=True)
+
+
+@pytest.mark.parametrize("rule", range(RULES))
+def test_a_policy_that_lacks_any_of_the_shipped_rules_is_found_by_what_it_is_silent_on(rule: int) -> None:
+    (gap,) = with_admission(lambda policy, _: policy["validations"].pop(rule)).gaps
+    assert gap.startswith("no rule speaks of ")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda policy: policy.update(failurePolicy="Ignore"), "let through"),
+        (lambda policy: policy.update(matchConditions=[{"name": "few", "expression": "false"}]), "matchConditions"),
+        (lambda policy: policy["matchConstraints"].update(objectSelector={"matchLabels": {"a": "b"}}), "objectSelector"),
+        (lambda policy: policy["matchConstraints"].update(namespaceSelector={"matchLabels": {"a": "b"}}), "namespaceSelector"),
+        (lambda policy: policy["matchConstraints"]["resourceRules"][0].update(operations=["CREATE"]), "does not see UPDATE"),
+        (lambda policy: policy["matchConstraints"].update(resourceRules=[]), "does not see CREATE"),
+    ],
+    ids=["ignores failures", "conditions", "some objects", "some namespaces", "no updates", "nothing"],
+)
+def test_a_policy_that_lets_some_workflows_by_is_found(change: Callable[[Any], object], words: str) -> None:
+    assert words in with_admission(lambda policy, _: change(policy)).gaps[0]
+
+
+@pytest.mark.parametrize("field", ["objectSelector", "resourceRules", "excludeResourceRules"])
+def test_a_binding_that_takes_only_some_workflows_has_not_chosen_the_namespace(field: str) -> None:
+    assert not with_admission(lambda _, binding: binding["matchResources"].update({field: {"any": "thing"}})).chosen
+
+
+def test_a_binding_that_asks_for_more_than_the_name_of_the_namespace_has_not_chosen_it() -> None:
+    more = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+    assert not with_admission(lambda _, binding: binding["matchResources"]["namespaceSelector"].update(more)).chosen
 
 
 HOOK = {"webhookSecret": {"name": "hook", "key": "secret"}}

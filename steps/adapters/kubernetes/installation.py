@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from steps.adapters.kubernetes.admission import POLICY_NAME, admission_of
 from steps.adapters.kubernetes.api import Answer, Api, Json
 from steps.adapters.kubernetes.cluster import KubernetesCluster
 from steps.adapters.kubernetes.fields import list_at, mapping_at, name_of, path_of, text_at, texts_at
@@ -18,10 +19,8 @@ T = TypeVar("T")
 ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 ARGO: Final = "/apis/argoproj.io/v1alpha1"
-POLICY_NAME: Final = "gpu-reclaim-workflows"
 CONTROLLERS: Final = ("workflow-controller", "argo-events")
 ENFORCE: Final = "pod-security.kubernetes.io/enforce"
-NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 EXECUTOR_TOKEN: Final = "executor.service-account-token"
 EVIDENCE_CLAIM: Final = "gpu-reclaim-evidence"
 POLICY_MAP: Final = "gpu-reclaim-policy"
@@ -91,12 +90,12 @@ class KubernetesInstallation:
             return Sample.error(str(error))
 
     def _admission(self) -> Sample[Admission]:
-        policy = self._found(self._api.get(f"{ADMISSION}/validatingadmissionpolicies/{POLICY_NAME}"))
+        policy = self._api.get(f"{ADMISSION}/validatingadmissionpolicies/{POLICY_NAME}")
         bindings = self._api.list(f"{ADMISSION}/validatingadmissionpolicybindings")
-        present = policy.known()
-        if present is None:
-            return Sample.error(policy.reason or "not readable")
-        return self._of(bindings, lambda raw: _admission(present, list_at(raw, "items"), self._namespace))
+        if not policy.ok and policy.status != 404:
+            return Sample.error(policy.words)
+        shipped = policy.body if policy.ok else None
+        return self._of(bindings, lambda raw: admission_of(shipped, list_at(raw, "items"), self._namespace))
 
     def _clocks(self) -> Sample[tuple[str, ...]]:
         """Sensors that wait for a calendar source, and CronWorkflows that are not suspended, of the template sweep."""
@@ -139,18 +138,6 @@ def _controllers(raw: Json) -> tuple[str, ...]:
         for container in list_at(one, "spec", "template", "spec", "containers")
     }
     return tuple(sorted(image for image in images if image.rpartition("/")[2].startswith(CONTROLLERS)))
-
-
-def _admission(present: bool, bindings: list[Json], namespace: str) -> Admission:
-    mine = [one for one in bindings if text_at(one, "spec", "policyName") == POLICY_NAME]
-    denying = [one for one in mine if "Deny" in (mapping_at(one, "spec").get("validationActions") or ())]
-    return Admission(present=present, denies=bool(denying), chosen=any(_selects(one, namespace) for one in denying))
-
-
-def _selects(binding: Json, namespace: str) -> bool:
-    """As shipped, by the name label; a binding without a selector means every namespace."""
-    selector = mapping_at(binding, "spec", "matchResources", "namespaceSelector")
-    return not selector or texts_at(selector, "matchLabels") == {NAMESPACE_NAME: namespace}
 
 
 def _starts_sweeps(sensor: Json) -> bool:
