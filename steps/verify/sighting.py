@@ -1,7 +1,7 @@
 """What one look says about one device of a stopped session: still held, unexplained memory, free, taken, or unreadable."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -106,7 +106,7 @@ def _by_memory(blank: Sighting, scene: Scene, gpu: TracedGpu, raw: GpuFacts) -> 
     if rest.level is Level.UNKNOWN:
         return replace(blank, sentence=rest.sentence)
     above = rest.level is Level.ABOVE
-    doubt = _doubt(scene) or (_doubt_of_leak(scene, gpu, raw) if above else _doubt_of_release(scene))
+    doubt = _doubt(scene) or (_doubt_of_leak(scene, gpu, raw) if above else _doubt_of_release(scene, gpu))
     if doubt is not None:
         return replace(blank, sentence=f"{rest.sentence}; {doubt}")
     if above:
@@ -141,6 +141,10 @@ def _is_stranger(holder: TracedHolder) -> bool:
     return holder.attribution in (Attribution.UNKNOWN, Attribution.CONFLICT)
 
 
+def _strangers(holders: Iterable[TracedHolder]) -> str:
+    return ", ".join(str(holder.pid) for holder in holders if _is_stranger(holder))
+
+
 def _doubt(scene: Scene) -> str | None:
     """Why this look proves nothing either way."""
     if scene.facts.scan is Scan.QUICK:
@@ -151,8 +155,12 @@ def _doubt(scene: Scene) -> str | None:
     return None
 
 
-def _doubt_of_release(scene: Scene) -> str | None:
-    """Partial visibility alone is no doubt, PID 1 is unreadable on many nodes; more unreadable processes than before are."""
+def _doubt_of_release(scene: Scene, gpu: TracedGpu) -> str | None:
+    """Partial visibility alone is no doubt, PID 1 is unreadable on many nodes; more unreadable processes than before are, and so is
+    a holder that may be anybody's."""
+    strangers = _strangers(holder for holder in gpu.holders if holder.gpu_class is not GpuClass.SYSTEM_HOLDER)
+    if strangers:
+        return f"PID {strangers} holds it and cannot be attributed"
     now, before = scene.facts.visibility.unreadable_processes, scene.plan.unreadable_before
     if scene.facts.visibility.level is not VisibilityLevel.PARTIAL or before is None or now <= before:
         return None
@@ -161,9 +169,9 @@ def _doubt_of_release(scene: Scene) -> str | None:
 
 def _doubt_of_leak(scene: Scene, gpu: TracedGpu, raw: GpuFacts) -> str | None:
     """Memory without a holder is an accusation: every input must be known."""
-    strangers = [str(holder.pid) for holder in gpu.holders if _is_stranger(holder)]
+    strangers = _strangers(gpu.holders)
     if strangers:
-        return f"PID {', '.join(strangers)} holds it and cannot be attributed"
+        return f"PID {strangers} holds it and cannot be attributed"
     if scene.facts.visibility.level is VisibilityLevel.PARTIAL:
         return f"a holder may be hidden: {'; '.join(scene.facts.visibility.reasons)}"
     listed = raw.processes.known()

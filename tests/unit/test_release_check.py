@@ -146,6 +146,20 @@ def test_for_an_event_of_few_fields_the_node_is_looked_at_all_the_same(tmp_path:
     assert (clear.answer, busy.answer) == (Answer.RETURNED, Answer.STILL_LIVES)
 
 
+def no_ones(at_s: float) -> NodeFacts:
+    """Next to no memory is used, and a process of which nobody can say whose it is has the device open."""
+    device = gpu(used_mib=4, processes=(listed(6001, 0),), samples=1)
+    return one_look((device,), at_s, process(6001, ("0::/",), samples_in_state=1), allocations=(allocation(),))
+
+
+def test_a_device_that_somebody_unknown_holds_is_not_returned_until_that_one_is_gone(tmp_path: Path) -> None:
+    lasting, done, _ = checked(tmp_path, no_ones)
+    assert (lasting.answer, done) == (Answer.UNKNOWN, Exit.COULD_NOT)
+    assert "PID 6001 holds it and cannot be attributed" in lasting.sentence
+    passing, _, _ = checked(tmp_path, until((5, no_ones), (FOREVER, free)))
+    assert passing.answer is Answer.RETURNED
+
+
 def test_a_node_whose_nvml_is_silent_leaves_it_unknown(tmp_path: Path) -> None:
     def silent(at_s: float) -> NodeFacts:
         return msgspec.structs.replace(forgotten(at_s), gpus=Sample.error("NVML answers nothing"))
