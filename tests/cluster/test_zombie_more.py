@@ -54,7 +54,7 @@ def test_a_run_that_is_stopped_half_way_leaves_no_session_and_reports_what_it_ha
         (Row.REBOOT, Word.NOT_NEEDED, 1, 2),
     }
     assert (one.problem or "").endswith("repetition 2: the run was stopped half-way; repetition 3 was not begun")
-    assert "0 of 1 scenarios were measured to their end." in (run.folder / "report.html").read_text(encoding="utf-8")
+    assert "0 of 1 scenarios were measured in every repetition." in (run.folder / "report.html").read_text(encoding="utf-8")
     assert zombie_scene.recording(run, "s2").ended == "the run was stopped, and drive has ended"
 
 

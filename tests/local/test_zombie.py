@@ -200,7 +200,7 @@ def test_what_was_measured_before_a_stop_counts_and_the_half_repetition_says_so(
     assert one.problem is not None
     assert "repetition 2: the run was stopped half-way" in one.problem
     assert "repetition 3 was not begun" in one.problem
-    assert "0 of 1 scenarios were measured to their end" in (done.folder / "report.html").read_text(encoding="utf-8")
+    assert "0 of 1 scenarios were measured in every repetition" in (done.folder / "report.html").read_text(encoding="utf-8")
     assert StateFileApi(tmp_path / "zombie.json").list(PODS).body["items"] == []
 
 

@@ -106,7 +106,7 @@ def _lead(results: ZombieResults, verdicts: Sequence[Verdict]) -> str:
         return f"Nothing was measured to its end.{' What was seen until then stands below.' if seen else ''}"
     wanted = 1 if results.settings is None else results.settings.repetitions
     whole, asked = sum(_ended(one) >= wanted for one in results.scenarios), len(results.scenarios) + len(results.missing)
-    partly = "" if whole == asked else f"{whole} of {asked} scenarios were measured to their end. "
+    partly = "" if whole == asked else f"{whole} of {asked} scenarios were measured in every repetition. "
     left = f"left memory behind in {len(stayed)}" if stayed else "left nothing behind in any"
     memory = f"{left} of {len(after)} scenarios"
     if len(after) == 1:
