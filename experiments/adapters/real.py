@@ -1,7 +1,8 @@
 """The experiment's outside on a real cluster, made piece by piece when first asked for."""
 # ruff: noqa: PLC0415 - importing late is what this module is for
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +61,11 @@ class RealZombieOutside:
             return Sample.measured(KERNEL.read_text(encoding="ascii").strip(), str(KERNEL))
         except OSError as error:
             return Sample.error(f"{KERNEL} cannot be read: {error.strerror}")
+
+    def beside(self, work: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        return thread
 
     def pace(self, seconds: float) -> None:
         self._base.clock.sleep(seconds)

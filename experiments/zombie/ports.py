@@ -1,7 +1,8 @@
 """What the experiment touches beside the steps' own outside: sessions it may make and end, fast looks, and its partner step."""
 
 import enum
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -114,5 +115,8 @@ class ZombieOutside(Protocol):
         """Whether a pod of drive or watch of this run has not ended. Raises SourceUnavailable."""
 
     def kernel(self) -> Sample[str]: ...
+    def beside(self, work: Callable[[], None]) -> threading.Thread:
+        """Begin work beside the fast looks, in a thread that keeps no process alive. On the simulator it is through at once."""
+
     def pace(self, seconds: float) -> None:
         """Let time pass between two acts of drive, or two looks of watch; on the simulator watch sets the pace."""

@@ -1,34 +1,34 @@
 """The experiment's outside on the simulator: sessions over the simulated API, exec into simulated containers, fast looks.
 
-One clock for drive and watch: watch's sleep moves the world, and drive waits until the world has got there. So watch sees
-everything that drive does, at its own rate, as it would on a node.
+One clock for drive and watch: watch's sleep moves the world, up to the next moment that drive waits for, and not while drive acts.
+So watch sees everything that drive does, at its own rate, as it would on a node, and no act takes longer on a slow machine.
 """
 
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from experiments.adapters.sessions import KubernetesSessions
 from experiments.zombie.ports import Glances, Partner, Sessions, ZombieOutside
-from sim.api import StateFileApi
 from sim.outside import NODE_VARIABLE, SimulatedOutside
 from sim.zombie.container import SimulatedExec
 from sim.zombie.glances import SimulatedGlances
-from sim.zombie.log import FollowedLogApi
-from sim.zombie.partner import SimulatedPartner
+from sim.zombie.log import SimulatedSessions
+from sim.zombie.partner import DRIVE, WATCH, SimulatedPartner
 from steps.contracts.document import Sample
 from steps.contracts.errors import BadInput
 from steps.contracts.ports import DeviceNode, Outside
 
 STATE_VARIABLE: Final = "GPU_RECLAIM_SIMULATOR"
 STALLED_S: Final = 30.0
+"""Real seconds that watch and drive wait for each other while both live: on a slow machine each may take its time."""
 UNWATCHED_S: Final = 0.1
-"""Real seconds without progress after which drive moves the world itself: while watch lives (on a slow machine it may take its
-time, and must not miss anything), and while it is not there yet, or no more."""
+"""Real seconds without progress after which drive moves the world itself, while watch is not there yet, or no more."""
 LOOK_S: Final = 0.002
 ALONE_S: Final = 0.03
-"""Real seconds between two looks of watch, with drive there and without: simulated minutes must not pass while drive starts."""
+"""Real seconds between two looks of watch without drive: simulated minutes must not pass while drive starts."""
 
 
 class SimulatedZombieOutside:
@@ -38,21 +38,21 @@ class SimulatedZombieOutside:
         self._base = base
         self._path = Path(base.environment[STATE_VARIABLE])
         self._partner: SimulatedPartner | None = None
+        self._given_up: list[datetime | None] = []
 
     @property
     def base(self) -> Outside:
         return self._base
 
     def sessions(self, namespace: str) -> Sessions:
-        patient = FollowedLogApi(self._path)
-        return KubernetesSessions(StateFileApi(self._path), SimulatedExec(self._path), namespace, patient=patient)
+        return SimulatedSessions(self._path, SimulatedExec(self._path), namespace)
 
     def partner(self, run: str, scenario: str) -> Partner:
-        self._partner = SimulatedPartner(self._path, f"{run}.{scenario}", self._is_watch)
+        self._partner = SimulatedPartner(self._path, f"{run}.{scenario}", WATCH if self._is_watch else DRIVE)
         return self._partner
 
     @property
-    def _watched(self) -> bool:
+    def _accompanied(self) -> bool:
         return self._partner is not None and self._partner.other_lives()
 
     @property
@@ -69,19 +69,51 @@ class SimulatedZombieOutside:
     def kernel(self) -> Sample[str]:
         return Sample.measured("simulated", "simulator")
 
+    def beside(self, work: Callable[[], None]) -> threading.Thread:
+        """Work takes no simulated time, so it is through before the world moves on."""
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(STALLED_S)
+        return thread
+
     def pace(self, seconds: float) -> None:
-        """drive waits until the world has got so far, or moves it if nobody does; watch moves it and leaves drive time to act."""
-        clock = self._base.clock
+        """drive waits until the world has got so far, or moves it if nobody does; watch moves it whenever drive waits."""
+        until = self._base.clock.now() + timedelta(seconds=seconds)
         if self._is_watch:
-            time.sleep(LOOK_S if self._partner is not None and self._partner.other_lives() else ALONE_S)
-            clock.sleep(seconds)
-            return
-        target_s, last, moved_at = clock.now().timestamp() + seconds, clock.now(), time.monotonic()
-        while (now := clock.now()).timestamp() < target_s:
+            self._move(until)
+        else:
+            self._wait(until)
+
+    def _move(self, until: datetime) -> None:
+        clock = self._base.clock
+        if not self._accompanied:
+            time.sleep(ALONE_S)
+        while (now := clock.now()) < until:
+            clock.sleep((min([until, *self._turns_after(now)]) - now).total_seconds())
+
+    def _turns_after(self, now: datetime) -> list[datetime]:
+        """The moments that others wait for, once nobody acts any more; one that hangs is waited for once."""
+        began = time.monotonic()
+        while True:
+            turns = [] if self._partner is None else self._partner.turns()
+            later = [one for one in turns if one is not None and one > now]
+            if len(later) == len(turns) or turns == self._given_up:
+                return later
+            if time.monotonic() - began > STALLED_S:
+                self._given_up = turns  # until somebody says something new
+                return later
+            time.sleep(LOOK_S)
+
+    def _wait(self, until: datetime) -> None:
+        clock = self._base.clock
+        if self._partner is not None:
+            self._partner.wait_until(until)
+        last, moved_at = clock.now(), time.monotonic()
+        while (now := clock.now()) < until:
             if now != last:
                 last, moved_at = now, time.monotonic()
-            elif time.monotonic() - moved_at > (STALLED_S if self._watched else UNWATCHED_S):
-                clock.sleep(min(seconds, target_s - now.timestamp()))
+            elif time.monotonic() - moved_at > (STALLED_S if self._accompanied else UNWATCHED_S):
+                clock.sleep((until - now).total_seconds())
                 return
             time.sleep(LOOK_S)
 

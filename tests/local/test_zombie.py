@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,10 @@ import pytest
 from experiments.zombie.results import Figure, ScenarioResult, Word
 from experiments.zombie.scenarios import Row
 from sim.api import StateFileApi
+from sim.clock import SimulatedClock
 from sim.world.state import SimProcess
 from sim.world.store import StateFile
+from sim.zombie.partner import ONLOOKER, SimulatedPartner
 from steps.cli import main
 from steps.commands.experiment_local import LocalRun, fresh_world, run_here
 from steps.contracts.document import Origin
@@ -172,16 +176,22 @@ def test_a_run_that_is_stopped_half_way_cleans_up_and_leaves_its_record(tmp_path
 
 
 def test_what_was_measured_before_a_stop_counts_and_the_half_repetition_says_so(tmp_path: Path) -> None:
-    stopped = threading.Event()
+    over = threading.Event()
 
     def stop() -> None:
-        """Tell drive to end as soon as its second session is there."""
-        api = StateFileApi(tmp_path / "zombie.json")
-        while not stopped.wait(0.02):
-            labels = [one["metadata"]["labels"] for one in api.list(PODS).body["items"]]
-            if any(one.get("gpu-reclaim.dev/session") == "s2-2" for one in labels):
-                os.kill(_drive_of(tmp_path), signal.SIGTERM)
-                return
+        """Tell drive to end as soon as its second session is there. The world does not move while this looks."""
+        state = tmp_path / "zombie.json"
+        api, clock = StateFileApi(state), SimulatedClock(state)
+        with closing(SimulatedPartner(state, "zombie.s2", ONLOOKER)) as here:
+            while not over.is_set():
+                labels = [one["metadata"]["labels"] for one in api.list(PODS).body["items"]]
+                if any(one.get("gpu-reclaim.dev/session") == "s2-2" for one in labels):
+                    os.kill(_drive_of(tmp_path), signal.SIGTERM)
+                    return
+                next_at = clock.now() + timedelta(seconds=0.5)
+                here.wait_until(next_at)
+                while clock.now() < next_at and not over.wait(0.002):
+                    pass
 
     def tell(node: NodeRecord) -> None:
         if node.template == "drive" and not watching:
@@ -190,7 +200,7 @@ def test_what_was_measured_before_a_stop_counts_and_the_half_repetition_says_so(
 
     watching: list[threading.Thread] = []
     done = run_here(tmp_path, "zombie", {**QUICK, "scenarios": "s2", "observe-s": "10", "repetitions": "3"}, tell)
-    stopped.set()
+    over.set()
     watching[0].join()
     (one,) = done.results.scenarios
     assert {(v.row, v.measured, v.n, v.of) for v in one.verdicts} >= {

@@ -16,11 +16,10 @@ from experiments.zombie.manifest import manifest
 from experiments.zombie.ports import Executed, Watching
 from experiments.zombie.recording import Ending, Kind, WatchedProcess
 from experiments.zombie.scenarios import SCENARIOS, ScenarioId
-from sim.api import StateFileApi
 from sim.clock import SimulatedClock
 from sim.scenarios.builder import WorldBuilder
 from sim.world.store import StateFile
-from sim.zombie.log import FollowedLogApi
+from sim.zombie.log import SimulatedSessions
 from steps.adapters.kubernetes.api import Answer
 from steps.contracts.errors import SourceUnavailable
 from steps.contracts.ports import Rejected, Rejection
@@ -217,7 +216,7 @@ def sessions(tmp_path: Path) -> KubernetesSessions:
     built.node("node-a", "Simulated GPU", gpus=1, memory_gib=80)
     state = tmp_path / "world.json"
     StateFile(state).create(built.world)
-    return KubernetesSessions(StateFileApi(state), NoExec(), "gpu-zombie-test", patient=FollowedLogApi(state))
+    return SimulatedSessions(state, NoExec(), "gpu-zombie-test")
 
 
 def made(sessions: KubernetesSessions, scenario: ScenarioId = ScenarioId.S2, **changes: Any) -> str:

@@ -1,6 +1,7 @@
 """Full looks at chosen moments, made beside the fast ones: a thread of its own, so that the fast looks go on meanwhile."""
 
 import threading
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -23,8 +24,9 @@ BUDGET_BYTES: Final = 96 * 1024
 class Portraits:
     """take() begins one unless one is being made. failed: the sentences of those that could not be."""
 
-    def __init__(self, node: str, outside: Outside) -> None:
-        self._node, self._outside = node, outside
+    def __init__(self, node: str, outside: Outside, beside: Callable[[Callable[[], None]], threading.Thread]) -> None:
+        """beside: begins some work beside the fast looks."""
+        self._node, self._outside, self._beside = node, outside, beside
         self._thread: threading.Thread | None = None
         self.made: list[Portrait] = []
         self.failed: list[str] = []
@@ -35,8 +37,7 @@ class Portraits:
 
     def take(self) -> None:
         if not self.busy and len(self.made) < MOST:
-            self._thread = threading.Thread(target=self._one, daemon=True)
-            self._thread.start()
+            self._thread = self._beside(self._one)
 
     def finish(self, *, left_over: bool) -> None:
         """Wait for the one under way, and make a last one; left_over: as long a look as a proof takes."""

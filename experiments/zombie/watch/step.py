@@ -55,7 +55,7 @@ def run(inputs: Inputs, outside: ZombieOutside) -> Exit:
 def _watched(inputs: Inputs, outside: ZombieOutside, partner: Partner, stopped: Callable[[], bool]) -> Watched:
     node, base = inputs.text("node"), outside.base
     before, clean, sentence = _until_clean(node, outside, inputs.seconds("clean-s"), stopped)
-    portraits = Portraits(node, base)
+    portraits = Portraits(node, base, outside.beside)
     if not clean:
         return Watched(before, clean, sentence, portraits, History(), "the GPUs were not clean, so nothing was begun")
     glances = outside.glances(base.processes().devices(before.gpus.known() or ()).known() or ())
