@@ -73,8 +73,9 @@ def start_workflows(where: Places, network: NetworkNamespace, ledger: Ledger, ku
 
 
 def start_server(where: Places, network: NetworkNamespace, ledger: Ledger) -> None:
-    """Argo's API server without the web page, at SERVER_ADDRESS; returns when it answers. hybrid: whoever sends a token acts with
-    its rights alone, everybody else with the server's."""
+    """Argo's API server without the web page, at SERVER_ADDRESS; returns when it answers for each service that is used: each has a
+    connection of its own behind the gateway, which a first refusal delays. hybrid: whoever sends a token acts with its rights
+    alone, everybody else with the server's."""
     ledger.start(
         "argo-server",
         [
@@ -90,7 +91,9 @@ def start_server(where: Places, network: NetworkNamespace, ledger: Ledger) -> No
         # For requests with a token it takes the server's address from here, whatever the flag says.
         {"KUBECONFIG": str(kubeconfig(where, "admin"))},
     )
-    look = f"import urllib.request; urllib.request.urlopen('{SERVER_ADDRESS}/api/v1/version', timeout=5)"
+    services = ("workflows", "workflow-templates")
+    asked = [f"{SERVER_ADDRESS}/api/v1/{service}/{NAMESPACE}?listOptions.limit=1" for service in services]
+    look = f"import urllib.request; [urllib.request.urlopen(one, timeout=5) for one in {asked}]"
     check = [*network.inside(), sys.executable, "-c", look]
     ledger.wait("argo-server", "Argo's API server answers", lambda: ran(check, timeout_s=20).returncode == 0, within_s=SERVED_S)
 
