@@ -135,7 +135,7 @@ def _qos(prefix: str, scope: Sequence[str]) -> Qos:
     for segment in reversed(scope[:-1]):
         for word, level in _LEVELS.items():
             name = segment.removesuffix(".slice")
-            if name == word or name.endswith(f"-{word}"):
+            if name == word or name.endswith(f"kubepods-{word}"):  # a host's own `system-burstable.slice` is no level
                 return level
     return Qos.GUARANTEED if any("kubepods" in segment for segment in scope) else Qos.UNKNOWN
 

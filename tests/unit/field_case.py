@@ -228,6 +228,7 @@ def _process(process: Mapping[str, Any], extra: Mapping[str, Any], samples: int)
     exe = process.get("exe", "")
     path = exe if exe.startswith("/") else f"/usr/bin/{exe}"
     dead = process["state"] in "ZX"
+    in_d = () if dead else tuple(int(number) for number, thread in threads.items() if thread["state"] == "D")
     return ProcessFacts(
         pid=process["pid"],
         start_time_ticks=1000 + process["pid"],
@@ -244,6 +245,8 @@ def _process(process: Mapping[str, Any], extra: Mapping[str, Any], samples: int)
         parent_executable=extra.get("parent_exe"),
         adopted=Sample.measured(True) if adopted else Sample.absent("PPid 1 alone says nothing"),
         samples_in_state=samples,
+        threads_in_d=in_d,
+        samples_in_d=samples if in_d else 0,
     )
 
 
