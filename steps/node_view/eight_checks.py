@@ -12,7 +12,7 @@ from steps.contracts.document import Sample
 from steps.contracts.errors import Exit
 from steps.contracts.node_facts import HoldVia, NodeFacts, ProcessFacts, VisibilityLevel
 from steps.contracts.ports import ProcessTree
-from steps.contracts.traced import TracedNode
+from steps.contracts.traced import GpuClass, TracedNode
 from steps.node_view.observation import Check, Observation, Outcome, Suspect
 from steps.node_view.picture import Answer, ghost_warning
 from steps.node_view.process_tree import tree_lines
@@ -35,6 +35,11 @@ class Seen:
     @property
     def blind(self) -> bool:
         return self.tree.visibility.level is VisibilityLevel.BLIND
+
+    @property
+    def whole(self) -> bool:
+        """Every process's devices could be read, so that nobody else holds one."""
+        return self.facts.visibility.level is VisibilityLevel.FULL
 
     @property
     def zombies(self) -> list[ProcessFacts]:
@@ -120,7 +125,8 @@ def _orphans(seen: Seen) -> Check:
         named = ", ".join(str(one.pid) for one in unsure[:MAX_LINES])
         lines.append(f"children of PID 1 that may be orphans or original, nothing tells which: PID {named}")
     where = [] if seen.blind else ["of the processes that hold a GPU:"]
-    outcome = Outcome.PROBLEM if sure else Outcome.NOT_SEEN if unsure else Outcome.FINE
+    whole = seen.blind or seen.whole  # of a container all processes are asked, whatever they hold
+    outcome = Outcome.PROBLEM if sure else Outcome.NOT_SEEN if unsure or not whole else Outcome.FINE
     return _check(4, "orphans", outcome, *where, *(lines or ["none"]))
 
 
@@ -130,12 +136,13 @@ def _memory(seen: Seen) -> Check:
     if gpus is None:
         return _check(5, title, Outcome.NOT_SEEN, f"NVML cannot be asked: {why(seen.facts.gpus)}")
     lines = [f"GPU {gpu.index}: {mib(gpu.memory.used_bytes)} of {mib(gpu.memory.total_bytes)} used" for gpu in gpus]
-    ghosts = [words for gpu in seen.traced.gpus if (words := ghost_warning(gpu, seen.facts)) is not None]
+    told = [(gpu, words) for gpu in seen.traced.gpus if (words := ghost_warning(gpu, seen.facts, why=gpu.reason)) is not None]
+    sure = any(gpu.headline is GpuClass.GHOST_CONTEXT for gpu, _ in told)
     if seen.blind:
         lines.append("whose memory it is cannot be seen from here: NVML shows the whole device, /proc only this container")
     unknown = any(gpu.memory.used_bytes.known() is None for gpu in gpus)
-    outcome = Outcome.PROBLEM if ghosts else Outcome.NOT_SEEN if unknown else Outcome.FINE
-    return _check(5, title, outcome, *(lines or ["NVML lists no GPU"]), *ghosts)
+    outcome = Outcome.PROBLEM if sure else Outcome.NOT_SEEN if unknown or told else Outcome.FINE
+    return _check(5, title, outcome, *(words for _, words in told), *(lines or ["NVML lists no GPU"]))
 
 
 def _compute(seen: Seen) -> Check:
@@ -158,7 +165,7 @@ def _compute(seen: Seen) -> Check:
 
 def _devices(seen: Seen) -> Check:
     lines = [f"PID {one.pid} ({one.name}): {_ways(one)}" for one in seen.holders]
-    hidden = [] if seen.facts.visibility.level is VisibilityLevel.FULL else list(seen.facts.visibility.reasons)
+    hidden = [] if seen.whole else list(seen.facts.visibility.reasons)
     if seen.blind:
         hidden.insert(0, "BLIND: holders outside this container are not seen")
     return _check(7, "device holders", Outcome.NOT_SEEN if hidden else Outcome.FINE, *(lines or ["none"]), *dict.fromkeys(hidden))
@@ -245,9 +252,11 @@ def _combined(suspects: Sequence[Suspect], seen: Seen) -> Check:
         f"{'alive' if one.alive else 'not alive'}. {one.verdict}"
         for one in suspects[:MAX_LINES]
     ]
+    gap = seen.blind or not seen.whole or _listed(seen.facts) is None
     if not lines:
-        lines = ["nobody here holds a GPU" + (", as far as this container can see" if seen.blind else "")]
-    outcome = Outcome.PROBLEM if any(one.problem for one in suspects) else Outcome.NOT_SEEN if seen.blind else Outcome.FINE
+        far = ", as far as this container can see" if seen.blind else ", as far as could be seen: checks 6 and 7 say what was not"
+        lines = ["nobody here holds a GPU" + (far if gap else "")]
+    outcome = Outcome.PROBLEM if any(one.problem for one in suspects) else Outcome.NOT_SEEN if gap else Outcome.FINE
     return _check(8, "combined verdict", outcome, *lines)
 
 

@@ -27,6 +27,7 @@ PROBLEMS: Final = (
 MAX_REMEMBERED: Final = 3
 UNJUDGED: Final = (GpuClass.BLIND, GpuClass.ABI_MISMATCH, GpuClass.UNKNOWN)
 """Headlines that are no answer."""
+BESIDE_HOLDERS: Final = "a process of this GPU may hold more than NVML says of it"
 
 
 class Answer(Document, frozen=True, kw_only=True):
@@ -105,13 +106,18 @@ def problems_on(gpu: TracedGpu) -> tuple[GpuClass, ...]:
     return tuple(dict.fromkeys(one for one in found if one in PROBLEMS))
 
 
-def ghost_warning(gpu: TracedGpu, facts: NodeFacts) -> str | None:
-    """A sentence where memory beyond the ghost threshold belongs to nobody, pending ones included, with what accounting knows."""
+def ghost_warning(gpu: TracedGpu, facts: NodeFacts, *, why: str = "see what is said of it above") -> str | None:
+    """A sentence where memory beyond the ghost threshold belongs to nobody, pending ones included, with what accounting knows.
+
+    Beside live holders as well, if NVML lists each of them: then none has memory that is not accounted for. why: of a doubt.
+    """
     rest = gpu.unexplained_bytes.known()
-    accused = gpu.headline in (GpuClass.GHOST_CONTEXT, GpuClass.UNKNOWN)
-    if rest is None or rest <= GHOST_BYTES or not accused:
+    if rest is None or rest <= GHOST_BYTES or gpu.headline in (GpuClass.BLIND, GpuClass.ABI_MISMATCH, GpuClass.GPU_LOST):
         return None
-    sure = "" if gpu.headline is GpuClass.GHOST_CONTEXT else ", which is not certain: see what is said of it above"
+    alone = gpu.headline in (GpuClass.GHOST_CONTEXT, GpuClass.UNKNOWN)
+    if not alone and not (gpu.holders and all(holder.known_to_nvml is True for holder in gpu.holders)):
+        return None
+    sure = "" if gpu.headline is GpuClass.GHOST_CONTEXT else f", which is not certain: {why if alone else BESIDE_HOLDERS}"
     return f"GPU {gpu.index}: {rest / MIB:.0f} MiB are held although no process explains them{sure}{_remembered(gpu, facts)}"
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from steps.contracts.cluster_facts import PodFacts
 from steps.contracts.document import Sample
-from steps.contracts.node_facts import GpuFacts, Health, NodeFacts, Scan, VisibilityLevel
+from steps.contracts.node_facts import GpuFacts, Health, NodeFacts, ProcessFacts, Scan, VisibilityLevel
 from steps.contracts.traced import Finding, GpuClass
 from steps.trace.activity import Window
 from steps.trace.holder_class import Judged, Surroundings, judge_holder, overdue
@@ -273,7 +273,16 @@ def _side_findings(view: View, headline: GpuClass) -> list[Finding]:
             found.append(_finding(GpuClass.UNKNOWN, words))
     if view.held.zombies and headline is not GpuClass.ZOMBIE_BENIGN and not blind:
         found.append(_finding(GpuClass.ZOMBIE_BENIGN, _zombie_words(view)))
+    if view.held.clients and headline is GpuClass.GHOST_CONTEXT:
+        found.append(_finding(GpuClass.UNKNOWN, _client_words(view.held.clients)))
     return found
+
+
+def _client_words(clients: Sequence[ProcessFacts]) -> str:
+    """A control node names no GPU, so it makes nobody a holder; a reset waits for every client all the same."""
+    nodes = ", ".join(sorted({hold.device for process in clients for hold in process.holds}))
+    pids = ", ".join(str(process.pid) for process in clients[:5]) + (", ..." if len(clients) > 5 else "")
+    return f"PID {pids} has only {nodes} open, which name no GPU: whether it keeps this memory cannot be told, look at it first"
 
 
 def _zombie_words(view: View) -> str:

@@ -58,13 +58,15 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """All that was found on one GPU. dead_listed: NVML's entries without a live process. zombies: plain ones that may be of
-    this GPU's pods. listed: None if NVML's list could not be read or its layout cannot be trusted."""
+    """All that was found on one GPU. missing_pids: NVML's entries without a live process. zombies: plain ones that may be of
+    this GPU's pods. listed: None if NVML's list could not be read or its layout cannot be trusted. clients: of the node, that have
+    only nodes open which name no GPU (facts 4.3), the node's own services left out."""
 
     holdings: tuple[Holding, ...]
     zombies: tuple[tuple[ProcessFacts, Owner], ...]
     listed: tuple[GpuProcess, ...] | None
     missing_pids: tuple[GpuProcess, ...]
+    clients: tuple[ProcessFacts, ...] = ()
 
 
 def is_uninterruptible(process: ProcessFacts) -> bool:
@@ -130,7 +132,13 @@ def held_on(gpu: GpuFacts, facts: NodeFacts, owners: Mapping[int, Owner], gpu_po
         zombies=_zombies(facts, owners, by_pid, _pods_here(holdings, gpu_pods)),
         listed=listed,
         missing_pids=tuple(entry for pid, entry in sorted(by_pid.items()) if pid not in alive),
+        clients=tuple(one for one in facts.processes if _is_client(one) and not is_system_holder(one, owners[one.pid])),
     )
+
+
+def _is_client(process: ProcessFacts) -> bool:
+    """It has the driver open, and no GPU of it: `nvidiactl`, `nvidia-uvm`, capabilities alone."""
+    return bool(process.holds) and not any(hold.device.removeprefix("nvidia").isdecimal() for hold in process.holds)
 
 
 def owners_of(facts: NodeFacts, pods: PodIndex) -> dict[int, Owner]:

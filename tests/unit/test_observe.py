@@ -193,6 +193,37 @@ def test_partial_sight_is_said_at_the_holders() -> None:
     assert "EACCES on fd" in said(found, 7)
 
 
+def test_a_node_that_is_not_wholly_seen_has_no_fine_verdict_on_its_holders() -> None:
+    """Nobody was found; one whose descriptors could not be read may be one, and NVML may not have been asked."""
+    some = observed([init()], facts((gpu(),), visibility=partial()), inside=False)
+    none = observed([init()], msgspec.structs.replace(facts(()), gpus=Sample.error("no library")), inside=False)
+    assert [check(some, number).outcome for number in (4, 8)] == [Outcome.NOT_SEEN, Outcome.NOT_SEEN]
+    assert check(none, 8).outcome is Outcome.NOT_SEEN
+    assert said(some, 8) == said(none, 8) == "nobody here holds a GPU, as far as could be seen: checks 6 and 7 say what was not"
+
+
+def test_a_node_that_is_wholly_seen_has_a_fine_verdict() -> None:
+    found = observed([init()], inside=False)
+    assert [check(found, number).outcome for number in (4, 8)] == [Outcome.FINE, Outcome.FINE]
+    assert said(found, 8) == "nobody here holds a GPU"
+
+
+@pytest.mark.parametrize("sight", [FULL, partial()], ids=["too briefly", "not wholly"])
+def test_memory_of_nobody_that_is_not_certain_is_told_with_its_reason_and_is_no_problem_yet(sight: Visibility) -> None:
+    found = observed([init()], facts((gpu(used_mib=9000, samples=1),), visibility=sight, samples=1, span_s=0.0), inside=False)
+    assert (check(found, 5).outcome, found.answer.exit) == (Outcome.NOT_SEEN, Exit.COULD_NOT)
+    assert ("pending: a ghost needs" in said(found, 5), "a holder may be hidden" in said(found, 5)) == (
+        sight is FULL,
+        sight is not FULL,
+    )
+    assert found.answer.sentences[0].startswith("could not: GPU 0: 9000 MiB are held although no process explains them")
+
+
+def test_a_certain_ghost_is_a_problem() -> None:
+    found = observed([init()], facts((gpu(used_mib=9000),)), inside=False)
+    assert (check(found, 5).outcome, found.answer.exit) == (Outcome.PROBLEM, Exit.FOUND_PROBLEMS)
+
+
 def suspect(observation: Observation, pid: int) -> tuple[bool | None, bool | None, bool, bool]:
     (one,) = [one for one in observation.suspects if one.pid == pid]
     return one.in_nvml.known(), one.holds_device.known(), one.alive, one.problem

@@ -7,7 +7,7 @@ import pytest
 
 from steps.contracts.document import Sample
 from steps.contracts.errors import Exit
-from steps.contracts.node_facts import NodeFacts
+from steps.contracts.node_facts import GpuFacts, NodeFacts, ProcessFacts
 from steps.node_view.picture import NodePicture, picture_of
 from steps.node_view.rows import COLUMNS, narrow_rows, wide_rows
 from steps.node_view.trace_text import trace_text
@@ -113,6 +113,25 @@ def test_ghost_memory_is_a_warning_below_the_table() -> None:
 def test_ghost_memory_seen_too_briefly_is_warned_of_as_not_certain() -> None:
     text = trace_text(picture(facts((gpu(used_mib=9000, samples=1),), samples=1, span_s=0.0)), wide=False, width=None)
     assert "warning: GPU 0: 9000 MiB are held although no process explains them, which is not certain" in text
+
+
+def test_memory_beside_a_listed_holder_that_it_does_not_explain_is_warned_of() -> None:
+    text = trace_text(picture(facts((gpu(used_mib=9000, processes=(listed(mib=2000),)),), (process(),))), wide=False, width=None)
+    assert "warning: GPU 0: 7000 MiB are held although no process explains them, which is not certain: a process of this" in text
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        (gpu(used_mib=9000, processes=(listed(mib=8900),)), [process()]),
+        (gpu(used_mib=9000, processes=(listed(mib=None),)), [process()]),
+        (gpu(used_mib=9000, processes=(listed(mib=2000),)), [process(), process(4002)]),
+    ],
+    ids=["explained", "figure not known", "a hidden holder may have it"],
+)
+def test_memory_that_a_live_holder_may_have_is_nobodys_ghost(there: tuple[GpuFacts, list[ProcessFacts]]) -> None:
+    the_gpu, processes = there
+    assert "are held although" not in trace_text(picture(facts((the_gpu,), processes)), wide=False, width=None)
 
 
 @pytest.mark.parametrize("used", [0, 64, 200, None])
