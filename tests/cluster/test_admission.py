@@ -5,24 +5,21 @@ Refusals are tried as dry runs of the server, which runs the admission policy fo
 
 import json
 import sys
-from typing import Any
+from collections.abc import Mapping
 
 import pytest
-import yaml
 
-from tests.cluster import doors, scene
-from tests.cluster import events_scene as events
+from tests import hostile
+from tests.cluster import doors, hostile_sensors, scene
+from tests.cluster.doors import Tried
 from tests.cluster.lab.commands import ran
 from tests.cluster.lab.kubectl import Json
 from tests.cluster.lab.lab import Lab
 from tests.cluster.lab.places import CHECKOUT
-from workflows import MANIFESTS
+from tests.hostile import PLAIN, UID, Cell
 
 pytestmark = pytest.mark.cluster
 
-UID = "00000000-0000-4000-8000-000000000000"
-BRACES = ("{{workflow.name}}", "{{=1+41}}", "v{{=sprig.repeat(3,'ab')}}", "{{")
-PLAIN = {"quotes": "\"'`$(id)`;\\", "newlines": "a\nb\n--node=other", "ten-kilobytes": "x" * 10_000}
 OWN_POD = {"entrypoint": "a", "templates": [{"name": "a", "container": {"image": "any", "command": ["id"]}}]}
 SPECS: dict[str, Json] = {
     "no template named": OWN_POD,
@@ -46,20 +43,18 @@ SPECS: dict[str, Json] = {
         "arguments": {"parameters": [{"name": "uid", "value": UID}], "artifacts": [{"name": "x", "raw": {"data": "y"}}]},
     },
 }
-
-
-def parameters() -> list[tuple[str, str]]:
-    """(template, parameter) of everything that a person may fill in."""
-    found = []
-    for name in ("release-check", "sweep"):
-        content = yaml.safe_load((MANIFESTS / f"{name}.yaml").read_text(encoding="utf-8"))
-        found += [(name, one["name"]) for one in content["spec"]["arguments"]["parameters"]]
-    return found
-
-
-def given(template: str, parameter: str, value: str) -> dict[str, str]:
-    """Arguments that are right but for one."""
-    return {**({"uid": UID} if template == "release-check" else {}), parameter: value}
+OF_A_SENSOR = {"own-entry": doors.spec_of("release-check", {"uid": UID}, entrypoint="archive"), "own-pod": OWN_POD}
+REFUSED = "an argument value must not hold {{"
+SAID_BY = {
+    "by_kubectl": (REFUSED,),
+    "by_server": (REFUSED, "Cannot find end tag="),
+    "by_sensor": ("WorkflowNotCreated",),
+}
+"""Of braces without an end Argo's server speaks before it asks the API; a Sensor by the reason of the Event that it leaves."""
+RUN_ANYWAY = Cell("release-check", "uid", "quotes")
+"""Of what Sensors make the one that may run."""
+BESIDE_A_STEP = tuple(place for place in hostile.PARAMETERS if hostile.goes_to(*place)[1])
+"""Parameters whose text goes elsewhere than into a flag of a step: a node's name, a lock's, a condition."""
 
 
 def test_what_is_meant_to_be_submitted_is_admitted(installed: Lab) -> None:
@@ -67,19 +62,6 @@ def test_what_is_meant_to_be_submitted_is_admitted(installed: Lab) -> None:
     assert doors.by_kubectl(installed, doors.spec_of("sweep", {"dry-run": "true"})) is None
     taken, words = doors.by_server(installed, "sweep", {"dry-run": "true"})
     assert taken, words
-
-
-@pytest.mark.parametrize(("template", "parameter"), parameters())
-def test_a_value_with_double_braces_is_refused_by_kubectl_and_by_argos_server(
-    installed: Lab, template: str, parameter: str
-) -> None:
-    """Argo would evaluate it inside the controller."""
-    for value in BRACES:
-        words = doors.by_kubectl(installed, doors.spec_of(template, given(template, parameter, value)))
-        assert words is not None
-        assert "an argument value must not hold {{" in words
-    taken, words = doors.by_server(installed, template, given(template, parameter, BRACES[1]))
-    assert (taken, "an argument value must not hold {{" in words) == (False, True), words
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
@@ -138,19 +120,44 @@ def test_doctor_finds_the_installation_in_order_and_says_what_it_cannot_see(inst
 
 
 @pytest.fixture(scope="module")
-def plain_text(installed: Lab) -> dict[str, tuple[Json, str]]:
-    """Hostile values that hold no braces, in all parameters at once: each run as it ended, and what its pods wrote."""
-    lab, free = installed, [name for template, name in parameters() if template == "release-check" and name != "node"]
-    runs = {}
+def by_kubectl(installed: Lab) -> Mapping[str, Tried]:
+    specs = {one.name: doors.spec_of(one.template, one.arguments(installed.node)) for one in hostile.CELLS}
+    return doors.each_by_kubectl(installed, specs)
+
+
+@pytest.fixture(scope="module")
+def by_server(installed: Lab) -> Mapping[str, Tried]:
+    forms = {one.name: (one.template, one.arguments(installed.node)) for one in hostile.CELLS}
+    return doors.each_by_server(installed, forms, account=scene.SUBMITTER)
+
+
+@pytest.fixture(scope="module")
+def sensors(installed: Lab) -> None:
+    """They become ready while other runs go on."""
+    hostile_sensors.place(installed, OF_A_SENSOR)
+
+
+@pytest.fixture(scope="module")
+def by_sensor(installed: Lab, ended: Mapping[str, tuple[Json, str]]) -> Mapping[str, Tried]:
+    """The controller is down meanwhile, so what runs must have ended."""
+    return hostile_sensors.tell(installed, tuple(OF_A_SENSOR), kept=RUN_ANYWAY)
+
+
+@pytest.fixture(scope="module")
+def ended(installed: Lab, sensors: None) -> Mapping[str, tuple[Json, str]]:
+    """Runs with hostile values: each as it ended, and what its pods wrote. In all parameters of a step at once, to see how it comes
+    to a step; in one alone where it goes elsewhere."""
+    lab, runs = installed, dict[str, str]()
+    free = [name for template, name in hostile.PARAMETERS if template == "release-check" and name != "node"]
+    looks = [name for template, name in hostile.PARAMETERS if template == "sweep" and name != "dry-run"]
     for kind, value in PLAIN.items():
-        everywhere = dict.fromkeys(free, value)
-        runs[kind] = scene.submit(lab, "release-check", {**everywhere, "node": lab.node})
-        runs[f"{kind}-as-node"] = scene.submit(lab, "release-check", {"uid": UID, "node": value})
-    looks = [name for template, name in parameters() if template == "sweep" and name != "dry-run"]
+        runs[kind] = scene.submit(lab, "release-check", {**dict.fromkeys(free, value), "node": lab.node})
     runs["sweep"] = scene.submit(lab, "sweep", dict.fromkeys(looks, PLAIN["quotes"]))
     taken, words = doors.by_server(lab, "release-check", {"uid": PLAIN["quotes"], "node": lab.node}, dry_run=False)
     assert taken, words
     runs["by-server"] = json.loads(words)["metadata"]["name"]
+    for cell in (Cell(template, name, kind) for template, name in BESIDE_A_STEP for kind in PLAIN):
+        runs[cell.name] = scene.submit(lab, cell.template, cell.arguments(node=cell.name))
     return {kind: (scene.finish(lab, name), logs_of(lab, name)) for kind, name in runs.items()}
 
 
@@ -158,11 +165,31 @@ def logs_of(lab: Lab, run: str) -> str:
     return "".join(path.read_text(encoding="utf-8") for path in sorted((lab.evidence / run / "logs").glob("*.log")))
 
 
-@pytest.mark.parametrize("kind", [*PLAIN, "sweep", "by-server"])
-def test_other_hostile_values_reach_the_step_as_text_and_are_refused_with_a_sentence(
-    plain_text: dict[str, tuple[Json, str]], kind: str
+@pytest.fixture(scope="module", params=sorted(SAID_BY))
+def door(request: pytest.FixtureRequest) -> tuple[str, Mapping[str, Tried]]:
+    """One of the three doors, and what became of every cell there."""
+    return request.param, request.getfixturevalue(request.param)
+
+
+@pytest.mark.parametrize(("template", "parameter"), hostile.PARAMETERS)
+def test_a_hostile_value_is_refused_where_argo_would_evaluate_it_and_else_stays_as_it_was_given(
+    door: tuple[str, Mapping[str, Tried]], template: str, parameter: str
 ) -> None:
-    workflow, log = plain_text[kind]
+    name, tried = door
+    for cell in hostile.cells_of(template, parameter):
+        seen = tried[cell.name]
+        if cell.kind in PLAIN:
+            assert seen.argument(parameter) == cell.value, (cell.name, seen.words)
+        else:
+            assert seen.made is None, cell.name
+            assert any(words in seen.words for words in SAID_BY[name]), (cell.name, seen.words)
+
+
+@pytest.mark.parametrize("kind", [*PLAIN, "sweep", "by-server"])
+def test_what_is_no_value_reaches_the_step_as_text_and_is_refused_with_a_sentence(
+    ended: Mapping[str, tuple[Json, str]], kind: str
+) -> None:
+    workflow, log = ended[kind]
     assert workflow["status"]["phase"] == "Failed", scene.phases(workflow)
     assert " got " in log
     assert "; give " in log
@@ -170,40 +197,30 @@ def test_other_hostile_values_reach_the_step_as_text_and_are_refused_with_a_sent
     assert "Traceback" not in log
 
 
-@pytest.mark.parametrize("kind", PLAIN)
-def test_a_hostile_node_gets_no_pod(plain_text: dict[str, tuple[Json, str]], kind: str) -> None:
-    workflow, log = plain_text[f"{kind}-as-node"]
-    assert workflow["status"]["phase"] in ("Failed", "Error"), scene.phases(workflow)
-    assert "release-check.answered" not in log
+@pytest.mark.parametrize(("template", "parameter"), BESIDE_A_STEP)
+def test_a_hostile_value_that_goes_into_a_nodes_name_or_a_condition_runs_nothing(
+    ended: Mapping[str, tuple[Json, str]], template: str, parameter: str
+) -> None:
+    for cell in (Cell(template, parameter, kind) for kind in PLAIN):
+        workflow, log = ended[cell.name]
+        at_its_end = f"{workflow['metadata']['name']}.onExit"
+        pods = [one for one in workflow["status"]["nodes"].values() if one["type"] == "Pod" and at_its_end not in one["name"]]
+        assert {one["phase"] for one in pods} <= {"Error", "Failed"}, scene.phases(workflow)
+        assert "uid=0(" not in log
+        assert "Traceback" not in log
 
 
-@pytest.fixture(scope="module")
-def sensors(installed: Lab) -> dict[str, Any]:
-    """Sensors that try what a person may not: whoever can write one is no longer kept from it by forms."""
-    events.install(installed)
-    tried = {
-        "braces": doors.spec_of("release-check", {"uid": "{{=1+41}}"}),
-        "own-entry": doors.spec_of("release-check", {"uid": UID}, entrypoint="archive"),
-        "own-pod": OWN_POD,
-        "quotes": doors.spec_of("release-check", {"uid": PLAIN["quotes"], "node": installed.node}),
-    }
-    doors.by_sensors(installed, tried)
-    return tried
+@pytest.mark.parametrize("name", sorted(OF_A_SENSOR))
+def test_a_sensor_cannot_make_a_workflow_of_its_own_either_and_leaves_an_event(by_sensor: Mapping[str, Tried], name: str) -> None:
+    for kind in hostile.VALUES:
+        assert by_sensor[f"{name}-{kind}"] == Tried(None, "WorkflowNotCreated")
 
 
-@pytest.mark.parametrize("name", ["braces", "own-entry", "own-pod"])
-def test_a_sensor_is_refused_as_well_and_leaves_an_event(sensors: dict[str, Any], lab: Lab, name: str) -> None:
-    assert name in sensors
-    assert doors.made_by(lab, name) == []
-    refusals = doors.refusals_of(lab, name)
-    assert {(one["reason"], one["type"]) for one in refusals} == {("WorkflowNotCreated", "Warning")}
-
-
-def test_a_sensors_plain_text_reaches_the_step_as_text(sensors: dict[str, Any], lab: Lab) -> None:
-    workflow = doors.made_by(lab, "quotes")[0]
-    ended = scene.finish(lab, workflow["metadata"]["name"])
+def test_a_sensors_plain_text_reaches_the_step_as_text(by_sensor: Mapping[str, Tried], lab: Lab) -> None:
+    assert by_sensor[RUN_ANYWAY.name].made is not None
+    ended = scene.finish(lab, RUN_ANYWAY.name)
     assert ended["status"]["phase"] == "Failed"
-    assert "--uid got" in logs_of(lab, ended["metadata"]["name"])
+    assert "--uid got" in logs_of(lab, RUN_ANYWAY.name)
 
 
 def test_the_namespaces_of_sessions_take_no_node_pod(installed: Lab) -> None:

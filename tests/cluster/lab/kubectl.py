@@ -85,7 +85,7 @@ class Kubectl:
     def may_each(self, reviews: Sequence[Json]) -> tuple[bool, ...]:
         """The answer to each SubjectAccessReview, in order, for one start of kubectl."""
         many = {"apiVersion": "v1", "kind": "List", "items": list(reviews)}
-        answers = list(_objects(self("create", "--filename=-", "--output=json", stdin=json.dumps(many), timeout_s=60)))
+        answers = list(objects(self("create", "--filename=-", "--output=json", stdin=json.dumps(many), timeout_s=60)))
         if [_asked(one) for one in answers] != [_asked(one) for one in reviews]:
             raise LabError(f"kubectl answered {len(answers)} of {len(reviews)} questions about rights, or others than were asked")
         return tuple(bool(one["status"]["allowed"]) for one in answers)
@@ -137,7 +137,7 @@ def _object(text: str) -> Json:
     return parsed
 
 
-def _objects(text: str) -> Iterator[Json]:
+def objects(text: str) -> Iterator[Json]:
     """The objects that kubectl wrote one after the other."""
     decoder, rest = json.JSONDecoder(), text.strip()
     while rest:
