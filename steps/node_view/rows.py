@@ -6,7 +6,7 @@ from typing import Final
 
 from steps.contracts.document import Sample
 from steps.contracts.node_facts import Allocation, NodeFacts, ProcessFacts
-from steps.contracts.traced import AllocatedTo, Attribution, Qos, TracedGpu, TracedHolder
+from steps.contracts.traced import AllocatedTo, Attribution, GpuClass, Qos, TracedGpu, TracedHolder
 from steps.node_view.picture import NodePicture
 from steps.node_view.words import NOT_APPLICABLE, UNKNOWN, mib, printable
 from steps.trace.attribution import Owner, PodIndex, attribute
@@ -17,7 +17,9 @@ SHRINKING: Final = (5, 6, 7)
 EMPTY: Final = "empty"
 """STATE of a device that was given to a pod without a process on it."""
 GIVEN: Final = "given"
-"""STATE of a device that a pod was given, where NVML does not answer: whether the pod uses it is not known."""
+"""STATE of a device that a pod was given, where NVML does not answer or holders cannot be told: whether it is used is not known."""
+UNTOLD: Final = (GpuClass.BLIND, GpuClass.ABI_MISMATCH, GpuClass.GPU_LOST)
+"""Headlines under which nothing is said about holders."""
 STALE: Final = "stale"
 """STATE of such a record whose pod is gone: the kubelet drops it at the next allocation, and nobody holds anything."""
 
@@ -41,7 +43,7 @@ def narrow_rows(picture: NodePicture) -> list[tuple[str, ...]]:
     if picture.traced.problem is not None:
         rows += [_unlisted_row(process, owner) for process, owner in holders_without_nvml(picture.facts)]
         rows += [_given_row(one, _index(picture.facts)) for one in picture.facts.allocations.known() or ()]
-    return rows + [_empty_row(given) for gpu in picture.traced.gpus for given in empty_allocations(gpu)]
+    return rows + [_empty_row(given, gpu) for gpu in picture.traced.gpus for given in empty_allocations(gpu)]
 
 
 def wide_rows(picture: NodePicture) -> list[tuple[str, ...]]:
@@ -52,7 +54,7 @@ def wide_rows(picture: NodePicture) -> list[tuple[str, ...]]:
         for holder in sorted(gpu.holders, key=lambda one: one.pid):
             more = (index, holder.gpu_class.value, printable(holder.name), printable(holder.attribution_reason))
             rows.append((*_process_row([holder]), *more))
-        rows += [(*_empty_row(given), index, NOT_APPLICABLE, NOT_APPLICABLE, _source(gpu)) for given in empty_allocations(gpu)]
+        rows += [(*_empty_row(given, gpu), index, NOT_APPLICABLE, NOT_APPLICABLE, _source(gpu)) for given in empty_allocations(gpu)]
     if picture.traced.problem is not None:
         for process, owner in holders_without_nvml(picture.facts):
             nodes = ",".join(sorted({hold.device for hold in process.holds}))
@@ -106,9 +108,9 @@ def _unlisted_row(process: ProcessFacts, owner: Owner) -> tuple[str, ...]:
     return (str(process.pid), printable(process.state), UNKNOWN, UNKNOWN, owner.qos.value, *_cells(place))
 
 
-def _empty_row(given: AllocatedTo) -> tuple[str, ...]:
+def _empty_row(given: AllocatedTo, gpu: TracedGpu) -> tuple[str, ...]:
     place = _place(Attribution.CONTAINER, given.pod_uid, given.pod, given.namespace, given.container)
-    state = STALE if given.lives is False else EMPTY
+    state = STALE if given.lives is False else GIVEN if gpu.headline in UNTOLD else EMPTY
     return (NOT_APPLICABLE, state, NOT_APPLICABLE, NOT_APPLICABLE, Qos.UNKNOWN.value, *_cells(place))
 
 

@@ -4,6 +4,7 @@ A cgroup path alone is a claim: a privileged tenant can write another pod's uid 
 only if that pod lists the container; otherwise nobody is blamed.
 """
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -15,6 +16,8 @@ from steps.contracts.traced import Attribution, Qos
 from steps.trace.cgroup import CgroupFile, CgroupName, Role, parse_file
 
 ENDED: Final = (Phase.SUCCEEDED, Phase.FAILED)
+_STATIC: Final = re.compile("[0-9a-f]{32}")
+"""The uid of a static pod in its cgroup: the hash of its manifest (facts 1.5)."""
 GONE_LISTS: Final = 2
 """Missing from one list is not yet gone (facts 8, POD_GONE_LIVE)."""
 
@@ -94,9 +97,17 @@ class PodIndex:
         pod, folder = self.pod(uid), self.on_disk(uid)
         if pod is not None:
             return pod.phase not in ENDED
+        if self.at_hand and self.unmirrored(uid):
+            return None
         if self.at_hand:
             return False if self.sure or (folder is not None and folder.kept is False) else None
         return None if folder is None else folder.kept
+
+    def unmirrored(self, uid: str) -> bool:
+        """A static pod that the kubelet keeps and the API's list has no mirror of. The kubelet runs it by its manifest, with or
+        without one (a mirror may be refused, or deleted), so that its absence says nothing."""
+        folder = self.on_disk(uid)
+        return self.pod(uid) is None and _STATIC.fullmatch(uid) is not None and folder is not None and folder.kept is True
 
     def taken_for_existing(self, uid: str) -> bool:
         """The caller says so, having asked the API itself."""
@@ -185,6 +196,9 @@ def _of_pod(name: CgroupName, uid: str, pods: PodIndex) -> Owner:
 def _unknown_to_the_api(name: CgroupName, uid: str, pods: PodIndex) -> Owner:
     """Gone by two lists, or by one and the kubelet, which has finished with the pod."""
     folder = pods.on_disk(uid)
+    if pods.unmirrored(uid):
+        words = f"the API has no mirror of static pod {uid}, and the kubelet keeps it: neither says that it is gone"
+        return Owner(Attribution.UNKNOWN, words, name.qos, pod_uid=uid, on_disk=folder)
     sure = pods.lives(uid) is False
     kind = Attribution.POD_GONE if sure else Attribution.UNKNOWN
     words = (

@@ -46,6 +46,22 @@ def test_one_list_of_the_api_is_enough_only_where_the_kubelet_has_finished_with_
     assert (one.gpu_class is GpuClass.POD_GONE_LIVE, one.pod) == (gone, "notebook-0")
 
 
+MANIFEST = "9e107d9d372bb6826bd81d3542a419d6"
+
+
+@pytest.mark.parametrize(("kept", "expected"), [(True, "UNKNOWN"), (None, "POD_GONE_LIVE"), (False, "POD_GONE_LIVE")])
+def test_a_static_pod_without_a_mirror_is_not_gone_while_the_kubelet_keeps_it(kept: bool | None, expected: str) -> None:
+    """The kubelet runs it by its manifest; the API may have refused the mirror, or somebody deleted it."""
+    static = process(cgroup=(f"0::/kubepods/burstable/pod{MANIFEST}/{CONTAINER_A}",))
+    folder = Sample.measured((on_disk(kept, uid=MANIFEST),))
+    given = (allocation(pod=MANIFEST),)
+    seen = facts((gpu(used_mib=8100, processes=(listed(),)),), (static,), pods_on_disk=folder, allocations=given)
+    (traced,) = trace_node(seen, (), now=NOON, lists=2).gpus
+    (record,) = traced.allocated_to.known() or ()
+    assert (traced.headline.value, record.lives) == (expected, None if kept is True else False)
+    assert ("the kubelet keeps it" in traced.holders[0].attribution_reason) == (kept is True)
+
+
 def test_a_pod_the_kubelet_has_finished_with_is_gone_without_the_api() -> None:
     one = holder(held(on_disk(kept=False)))
     assert (one.attribution, one.gpu_class, one.pod) == (Attribution.POD_GONE, GpuClass.POD_GONE_LIVE, "notebook-0")

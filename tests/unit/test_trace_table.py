@@ -7,7 +7,7 @@ import pytest
 
 from steps.contracts.document import Sample
 from steps.contracts.errors import Exit
-from steps.contracts.node_facts import GpuFacts, NodeFacts, ProcessFacts
+from steps.contracts.node_facts import GpuFacts, Health, Layout, NodeFacts, ProcessFacts
 from steps.node_view.picture import NodePicture, picture_of
 from steps.node_view.rows import COLUMNS, narrow_rows, wide_rows
 from steps.node_view.trace_text import trace_text
@@ -113,6 +113,21 @@ def test_ghost_memory_is_a_warning_below_the_table() -> None:
 def test_ghost_memory_seen_too_briefly_is_warned_of_as_not_certain() -> None:
     text = trace_text(picture(facts((gpu(used_mib=9000, samples=1),), samples=1, span_s=0.0)), wide=False, width=None)
     assert "warning: GPU 0: 9000 MiB are held although no process explains them, which is not certain" in text
+
+
+@pytest.mark.parametrize(
+    ("seen", "state"),
+    [
+        ({}, "empty"),
+        ({"visibility": blind()}, "given"),
+        ({"gpus": (gpu(health=Health.LOST),)}, "given"),
+        ({"gpus": (gpu(process_layout=Layout.MISMATCH),)}, "given"),
+    ],
+    ids=["seen", "blind", "lost", "layout"],
+)
+def test_a_given_device_is_called_empty_only_where_holders_can_be_told(seen: dict[str, Any], state: str) -> None:
+    there = picture(facts(**{"gpus": (gpu(),), "allocations": (allocation(),), **seen}), pod())
+    assert [rows(there)[0][1] for rows in (narrow_rows, wide_rows)] == [state, state]
 
 
 def test_memory_beside_a_listed_holder_that_it_does_not_explain_is_warned_of() -> None:
