@@ -48,7 +48,7 @@ def container_ids(listed: str) -> frozenset[str]:
 
 def outlook(pod: DeletedPod, first: NodeFacts) -> Outlook:
     """The plan as of the first look. The deadline counts from then on: the pod's whole grace, and the margins of verify, because
-    after a force delete the processes have all of it left."""
+    after a force delete the processes may have all of it left."""
     gpus = trace_node(first, None, now=first.stamp.made_at).gpus
     own = _processes_of(pod, first.processes)
     holding = {gpu.uuid: _holders(gpu, pod, own) for gpu in gpus}

@@ -32,15 +32,24 @@ FREE: Final = {Answer.RETURNED, Answer.TAKEN_OVER}
 """What a release check says where nothing is wrong."""
 
 
+SHIPPED: Final = ("pods", "pod-deleted", "labelled-pods", "labelled-pod-deleted")
+"""What place() places."""
+
+
 def install(lab: Lab) -> None:
+    """What place() places, ready to work."""
+    place(lab)
+    wait_ready(lab, *SHIPPED)
+
+
+def place(lab: Lab) -> None:
     """Bus and controller of Argo Events, and what is shipped: accounts, the source of pods, its Sensor; besides a second source
-    that watches labelled pods only, as an installation may choose to."""
+    that watches labelled pods only, as an installation may choose to. Does not wait for the pods of these."""
     lab.events()
     for folder in ("events", "watch/cluster"):
         lab.kubectl.apply(CHECKOUT / "deploy" / folder)
     labelled = pods.source("labelled-pods", labels={LABEL: "yes"})
     lab.kubectl.apply(labelled, pods.pod_deleted("labelled-pod-deleted", "labelled-pods"))
-    wait_ready(lab, "pods", "pod-deleted", "labelled-pods", "labelled-pod-deleted")
 
 
 def wait_ready(lab: Lab, *names: str, within_s: float = READY_S) -> None:

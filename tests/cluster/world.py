@@ -51,6 +51,12 @@ def processes_holding(pod: Json) -> tuple[int, ...]:
     return tuple(pid for pid in processes_of(pod) if pid in owners)
 
 
+def parent_of(pid: int) -> int:
+    """PID of its parent; of a container's first process that is containerd's shim."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("PPid:"))
+
+
 @contextmanager
 def metrics_absent() -> Iterator[None]:
     """The driver says of no GPU whether it works, as MIG does on older drivers."""
