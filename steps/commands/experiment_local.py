@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from experiments.zombie.drive.declaration import STEP as DRIVE
 from experiments.zombie.results import ZombieResults
 from sim.clock import SimulatedClock
 from sim.scenarios.builder import WorldBuilder
 from sim.world.store import StateFile
 from steps.contracts.document import MAX_DOCUMENT_BYTES, decode
-from steps.contracts.errors import SourceUnavailable
+from steps.contracts.errors import BadInput, SourceUnavailable
 from steps.contracts.files import read_limited
 from steps.contracts.run_record import NodeRecord
 from workflows import MANIFESTS
@@ -47,8 +48,9 @@ class LocalRun:
 def run_here(
     folder: Path, name: str, parameters: Mapping[str, str], on_node: Callable[[NodeRecord], None], *, injected: str = ""
 ) -> LocalRun:
-    """Run the rendered experiment in a fresh world of one node with one GPU. Raises BadInput for a parameter it does not have,
-    SourceUnavailable if it left no results."""
+    """Run the rendered experiment in a fresh world of one node with one GPU. Raises BadInput for a parameter it does not have or
+    a value that a step would refuse, SourceUnavailable if it left no results."""
+    check(parameters)
     state = folder / f"{name}.json"
     fresh_world(state, injected)
     runs, evidence = folder / "runs", folder / "evidence"
@@ -67,6 +69,14 @@ def run_here(
         raise SourceUnavailable(f"{name} ended as {record.phase} and left no results; read the logs below {runs / name}")
     results = decode(read_limited(path, MAX_DOCUMENT_BYTES), ZombieResults, str(path))
     return LocalRun(name, injected, record.phase, evidence / name, results)
+
+
+def check(parameters: Mapping[str, str]) -> None:
+    """Raises BadInput for a value that drive would refuse: better now than once in each scenario."""
+    for one in DRIVE.inputs:
+        value = parameters.get(one.name)
+        if value is not None and not one.admits(value):
+            raise BadInput(f"parameter {one.name!r} is {value!r}; give {one.words}")
 
 
 def fresh_world(state: Path, injected: str = "") -> None:
