@@ -1,6 +1,7 @@
 """What is said of a session follows from its recording: in words, as intervals, and as unknown where nobody saw."""
 
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -74,6 +75,30 @@ def test_a_worker_that_nobody_saw_is_unknown_and_not_reaped() -> None:
 
 def test_memory_that_goes_with_the_killed_process_leaves_no_context() -> None:
     assert answer(life(*ordinary(*ALL_WELL)), Row.KILLED_CONTEXT).word is Word.NO
+
+
+def test_what_the_containers_own_end_took_along_was_neither_reaped_nor_freed_by_the_kill() -> None:
+    over = life(*ordinary(killed=(glance(5.2, BASELINE), glance(7.9, BASELINE))), broken_off_s=8.0)
+    assert [answer(over, row).word for row in (Row.REAPED, Row.KILLED_CONTEXT)] == [Word.UNKNOWN] * 2
+
+
+def test_a_device_that_was_never_seen_to_hold_anything_says_nothing_by_being_free() -> None:
+    worker, orphan = process(KILLED, holds=True), process(ORPHAN, holds=True)
+    track = life(
+        glance(1.0, BASELINE),
+        glance(4.9, BASELINE, pid1(), worker),
+        glance(7.9, BASELINE, pid1()),
+        glance(10.9, BASELINE, pid1(), orphan),
+        *ALL_WELL,
+    )
+    rows = (Row.REAPED, Row.KILLED_CONTEXT, Row.AFTER_DELETION, Row.REBOOT)
+    assert [answer(track, row).word for row in rows] == [Word.YES, Word.UNKNOWN, Word.UNKNOWN, Word.UNKNOWN]
+
+
+def test_a_device_of_the_session_that_a_look_does_not_name_is_unknown_and_not_free() -> None:
+    whole = life(*ordinary(*ALL_WELL))
+    two = replace(whole, devices=(*whole.devices, "GPU-2"))
+    assert [answer(two, row).word for row in (Row.KILLED_CONTEXT, Row.AFTER_DELETION)] == [Word.UNKNOWN] * 2
 
 
 def test_memory_that_a_forked_child_keeps_is_said_with_its_holder() -> None:

@@ -1,6 +1,7 @@
 """One repetition, measured: a word and a sentence for every row, from what was recorded and nothing else. Pure."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Final
 
 from experiments.zombie.recording import Stretch, What
@@ -12,6 +13,8 @@ from steps.trace.holder_class import DRIVER_S
 
 MIB: Final = 1 << 20
 NOBODY: Final = "no process that can be seen"
+CONTAINER_ENDED: Final = "the container ended after kill -9, and its end takes every process and its memory along"
+NEVER_HELD: Final = "the device was never seen to hold the worker's memory, so that it is free says nothing"
 CUT_SHORT: Final = "it was broken off before the state after kill -9 had been watched for its time"
 
 
@@ -60,6 +63,8 @@ def _reaped(track: Track) -> Measured:
     if killed is None or worker is None or not looks:
         return unknown(Row.REAPED, "the killed worker was not seen on the node")
     last = found_in(looks[-1], worker)
+    if last is None and track.container_ended_by(looks[-1]):
+        return unknown(Row.REAPED, CONTAINER_ENDED)
     if last is None:
         within = track.first(killed, until, _absent(track, track.repetition.killed_pid))
         return Measured(row=Row.REAPED, word=Word.YES, sentence=f"gone from the process table {in_words(within)} after kill -9")
@@ -78,8 +83,7 @@ def _killed_context(track: Track) -> Measured:
     if killed is None or free is None:
         return unknown(Row.KILLED_CONTEXT, "the device's memory after kill -9 is not known")
     if free:
-        within = track.first(killed, until, track.is_free)
-        return Measured(row=Row.KILLED_CONTEXT, word=Word.NO, sentence=f"the memory was back {in_words(within)} after kill -9")
+        return _came_back(track, killed, looks[-1])
     if track.kill_cut_short:
         return unknown(Row.KILLED_CONTEXT, CUT_SHORT)
     size, holders = _left(track, looks[-1])
@@ -93,12 +97,23 @@ def _killed_context(track: Track) -> Measured:
     return Measured(row=Row.KILLED_CONTEXT, word=Word.YES, sentence=f"{size} remain after kill -9, held by {holders or NOBODY}")
 
 
+def _came_back(track: Track, killed: datetime, last: Stretch) -> Measured:
+    if track.container_ended_by(last):
+        return unknown(Row.KILLED_CONTEXT, CONTAINER_ENDED)
+    if not _held_before(track, killed):
+        return unknown(Row.KILLED_CONTEXT, NEVER_HELD)
+    within = track.first(killed, track.kill_watched_until, track.is_free)
+    return Measured(row=Row.KILLED_CONTEXT, word=Word.NO, sentence=f"the memory was back {in_words(within)} after kill -9")
+
+
 def _after_deletion(track: Track, grace_s: int) -> Measured:
     deleted = track.moment(What.DELETE)
     looks = [] if deleted is None else track.between(deleted, None)
     free = track.is_free(looks[-1]) if looks else None
     if deleted is None or free is None:
         return unknown(Row.AFTER_DELETION, "the device's memory after the deletion is not known")
+    if free and not _held_before(track, deleted):
+        return unknown(Row.AFTER_DELETION, NEVER_HELD)
     if free:
         within = track.first(deleted, None, track.is_free)
         return Measured(
@@ -114,6 +129,11 @@ def _after_deletion(track: Track, grace_s: int) -> Measured:
     return Measured(
         row=Row.AFTER_DELETION, word=Word.STAYS, sentence=f"{size} remain after the deletion, held by {holders or NOBODY}"
     )
+
+
+def _held_before(track: Track, moment: datetime) -> bool:
+    """A look before that moment saw more on the device than is called free."""
+    return any(track.is_free(one) is False for one in track.between(None, moment))
 
 
 def _reboot(after: Measured, remedies: tuple[str, ...]) -> Measured:

@@ -55,6 +55,11 @@ class Track:
         """Until when the state after kill -9 was left to itself: the second worker, or the clean-up of what was broken off."""
         return self.moment(What.RESPAWN) or self.moment(What.BROKEN_OFF)
 
+    def container_ended_by(self, stretch: Stretch) -> bool:
+        """Its PID 1 was seen before and is not alive in this look: then its end took along whatever else is gone."""
+        pid1 = self.worker(1)
+        return pid1 is not None and not alive(found_in(stretch, pid1))
+
     @property
     def kill_cut_short(self) -> bool:
         return self.moment(What.RESPAWN) is None
@@ -71,10 +76,10 @@ class Track:
         return moment >= min(limits) + timedelta(seconds=DRIVER_S)
 
     def used(self, stretch: Stretch) -> int | None:
-        """Used memory of the session's devices, in bytes; None as soon as one of them is unknown."""
+        """Used memory of the session's devices, in bytes; None as soon as one of them is unknown or not in the look."""
         readings = [gpu.used_bytes.known() for gpu in stretch.gpus if gpu.uuid in self.devices]
         known = [one for one in readings if one is not None]
-        return sum(known) if readings and len(known) == len(readings) else None
+        return sum(known) if known and len(known) == len(set(self.devices)) else None
 
     @property
     def baseline(self) -> int | None:
