@@ -13,7 +13,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from experiments.zombie.recording import DriveRecord, WatchRecording
+from experiments.zombie.report.assemble import recorded, scenario_result
 from experiments.zombie.results import Figure, ScenarioResult, Word
 from experiments.zombie.scenarios import Row
 from sim.api import StateFileApi
@@ -23,9 +26,10 @@ from sim.world.store import StateFile
 from sim.zombie.partner import ONLOOKER, SimulatedPartner
 from steps.cli import main
 from steps.commands.experiment_local import LocalRun, fresh_world, run_here
-from steps.contracts.document import Origin
+from steps.contracts.document import Origin, decode
 from steps.contracts.errors import BadInput, Exit
-from steps.contracts.run_record import NodeRecord
+from steps.contracts.parcel import pack, unpack
+from steps.contracts.run_record import NodeRecord, RunRecord
 from workflows import MANIFESTS
 from workflows.local import load
 
@@ -274,6 +278,37 @@ def test_a_wrong_call_is_one_sentence(argv: list[str], sentence: str, capsys: py
     assert sentence in capsys.readouterr().err
 
 
-def test_a_parameter_that_is_none_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="repetitions"):
-        run(tmp_path, repetitions="99")
+@pytest.mark.parametrize(("name", "value"), [("repetitions", "99"), ("grace_s", "-5"), ("memory_mib", "999999999999")])
+def test_a_value_that_a_step_would_refuse_is_refused_before_anything_runs(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(BadInput, match=name.replace("_", "-")):
+        run(tmp_path, **{name: value})
+    assert not (tmp_path / "evidence").exists()
+
+
+@pytest.mark.parametrize("damaged", ["drive", "watch"])
+@pytest.mark.parametrize("kind", ["cut short", "of another scenario", "of another node"])
+def test_a_recording_that_is_damaged_or_foreign_is_said_and_hides_no_other_scenario(
+    whole: LocalRun, damaged: str, kind: str
+) -> None:
+    record = decode((whole.folder / "run.json").read_bytes(), RunRecord, "run.json")
+    at = {(one.template, one.inputs.get("scenario")): place for place, one in enumerate(record.nodes)}
+    nodes = list(record.nodes)
+    mine = nodes[at[damaged, "s2"]]
+    (name, text), *_ = mine.outputs.items()
+    texts = {
+        "cut short": lambda: text[: len(text) // 2],
+        "of another scenario": lambda: nodes[at[damaged, "s4"]].outputs[name],
+        "of another node": lambda: _of_another_node(text, damaged),
+    }
+    nodes[at[damaged, "s2"]] = replace(mine, outputs={**mine.outputs, name: texts[kind]()})
+    found = {one.scenario.id.value: scenario_result(one) for one in recorded(replace(record, nodes=tuple(nodes)))}
+    assert "left no record" in (found["s2"].problem or "")
+    assert set(words(found["s2"]).values()) == {Word.UNKNOWN}
+    assert {name: one.problem for name, one in found.items() if name != "s2"} == dict.fromkeys(TRUTH.keys() - {"s2"})
+
+
+def _of_another_node(text: str, damaged: str) -> str:
+    if damaged == "watch":
+        return pack(replace(unpack(text, WatchRecording, "watch"), node="another")).decode()
+    drive = unpack(text, DriveRecord, "drive")
+    return pack(replace(drive, settings=replace(drive.settings, node="another"))).decode()

@@ -18,33 +18,56 @@ from experiments.zombie.results import (
     ZombieResults,
     ZombieSummary,
 )
-from experiments.zombie.scenarios import SCENARIOS
+from experiments.zombie.scenarios import SCENARIOS, Scenario
 from steps.contracts.document import Document, Origin, Sample, Stamp
+from steps.contracts.errors import BadInput
 from steps.contracts.parcel import unpack
 from steps.contracts.run_record import NodeRecord, RunRecord
 
 D = TypeVar("D", bound=Document)
+R = TypeVar("R", DriveRecord, WatchRecording)
 
 
 def recorded(run: RunRecord) -> tuple[Recorded, ...]:
-    """One entry for each scenario of which a pod began, in the experiment's order."""
+    """One entry for each scenario of which a pod began, in the experiment's order. What cannot be read, or is not of this scenario
+    and node, counts as not left, with its reason: it hides no other scenario."""
     found = []
     for scenario in ORDER:
         nodes = [one for one in run.nodes if one.inputs.get("scenario") == scenario.id.value]
         if any(one.template in ("drive", "watch") and one.pod is not None for one in nodes):
-            drive = _output(nodes, "drive", "record", DriveRecord)
-            watched = _output(nodes, "watch", "recording", WatchRecording)
             ended = {
                 one.template: f"{one.phase}{f': {one.message}' if one.message else ''}" for one in nodes if one.pod is not None
             }
+            try:
+                drive = _of(scenario, _output(nodes, "drive", "record", DriveRecord))
+            except BadInput as error:
+                drive, ended["drive"] = None, str(error)
+            try:
+                watched = _beside(drive, _of(scenario, _output(nodes, "watch", "recording", WatchRecording)))
+            except BadInput as error:
+                watched, ended["watch"] = None, str(error)
             found.append(Recorded(scenario, drive, watched, ended))
     return tuple(found)
 
 
 def _output(nodes: Sequence[NodeRecord], template: str, name: str, kind: type[D]) -> D | None:
-    """The step's output; None where it left none."""
+    """The step's output; None where it left none. Raises BadInput if it cannot be read."""
     text = next((one.outputs[name] for one in nodes if one.template == template and one.outputs.get(name)), None)
     return None if text is None else unpack(text, kind, f"output {name} of {template}")
+
+
+def _of(scenario: Scenario, found: R | None) -> R | None:
+    """Raises BadInput if it speaks of another scenario."""
+    if found is not None and found.scenario is not scenario.id:
+        raise BadInput(f"what it left is of scenario {found.scenario.value}")
+    return found
+
+
+def _beside(drive: DriveRecord | None, watched: WatchRecording | None) -> WatchRecording | None:
+    """Raises BadInput if the two were on different nodes, whose clocks may not be compared."""
+    if drive is not None and watched is not None and watched.node != drive.settings.node:
+        raise BadInput(f"what it left is of node {watched.node}, and the session was on {drive.settings.node}")
+    return watched
 
 
 def scenario_result(one: Recorded) -> ScenarioResult:
