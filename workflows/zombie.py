@@ -11,6 +11,7 @@ from typing import Final
 from hera.workflows import DAG, Container, Env, Parameter, Task, WorkflowTemplate
 from hera.workflows import models as m
 
+from experiments.zombie.drive.declaration import LONGEST_GRACE_S, MOST_MEMORY_MIB
 from experiments.zombie.drive.declaration import STEP as DRIVE
 from experiments.zombie.report.declaration import STEP as REPORT
 from experiments.zombie.watch.declaration import STEP as WATCH
@@ -77,8 +78,14 @@ def _parameters() -> list[Parameter]:
         ),
         _choice("repetitions", "1", ["1", "2", "3", "4", "5"], "Sessions of each scenario, one after the other."),
         _choice("shell-start", "both", ["both", "stays", "execs"], "s1: does the shell stay PID 1, or exec its last command?"),
-        Parameter(name="memory-mib", value="2048", description="Device memory that a worker holds, in MiB."),
-        Parameter(name="grace-s", value="30", description="The session's terminationGracePeriodSeconds; more than prestop-wait-s."),
+        Parameter(
+            name="memory-mib", value="2048", description=f"Device memory that a worker holds, in MiB: 1 to {MOST_MEMORY_MIB}."
+        ),
+        Parameter(
+            name="grace-s",
+            value="30",
+            description=f"The session's terminationGracePeriodSeconds, 1 to {LONGEST_GRACE_S}; more than prestop-wait-s.",
+        ),
         Parameter(
             name="prestop-wait-s", value="20", description="Seconds the preStop hook waits for SIGTERM to act, then SIGKILL."
         ),

@@ -10,12 +10,14 @@ import msgspec
 import pytest
 
 from experiments.zombie.drive.conduct import Conduct
+from experiments.zombie.drive.declaration import STEP
 from experiments.zombie.ports import Executed, SessionSeen
 from experiments.zombie.recording import Ending, Kind, Settings, Shape, What
 from experiments.zombie.scenarios import SCENARIOS, ScenarioId
 from steps.contracts.cluster_facts import Phase, PodFacts
+from steps.contracts.declaration import Inputs
 from steps.contracts.document import Sample
-from steps.contracts.errors import SourceUnavailable
+from steps.contracts.errors import BadInput, SourceUnavailable
 from steps.contracts.ports import Rejected, Rejection
 from tests.unit.experiment_world import NOON
 
@@ -297,3 +299,25 @@ def test_every_state_is_watched_for_as_long_as_was_asked() -> None:
     assert waits(What.HOLDS, What.KILL) >= 5
     assert waits(What.KILL, What.RESPAWN) >= 5
     assert waits(What.HOLDS_AGAIN, What.DELETE) >= 5
+
+
+GIVEN = {"run": "zombie", "scenario": "s2", "node": "gpu-1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "limits"),
+    [
+        ("memory-mib", "0", "from 1 to 524288"),
+        ("memory-mib", "524289", "from 1 to 524288"),
+        ("grace-s", "0", "from 1 to 900"),
+        ("grace-s", "901", "from 1 to 900"),
+    ],
+)
+def test_a_size_or_grace_that_cannot_be_measured_is_refused_with_its_limits(name: str, value: str, limits: str) -> None:
+    with pytest.raises(BadInput, match=f"--{name} got .*{limits}"):
+        Inputs(STEP, {**GIVEN, name: value}, {})
+
+
+@pytest.mark.parametrize(("name", "value"), [("memory-mib", "1"), ("memory-mib", "524288"), ("grace-s", "1"), ("grace-s", "900")])
+def test_the_limits_themselves_are_taken(name: str, value: str) -> None:
+    assert Inputs(STEP, {**GIVEN, name: value}, {}).text(name) == value

@@ -15,6 +15,7 @@ import yaml
 
 from experiments.zombie.observation import Observation
 from experiments.zombie.scenarios import SCENARIOS
+from sensors.tags import TAG
 from steps.contracts.document import decode
 
 ROOT = Path(__file__).parents[2]
@@ -50,6 +51,13 @@ def test_both_forges_build_alike() -> None:
 def test_no_foreign_text_becomes_part_of_a_script(path: Path) -> None:
     steps = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]["image"]["steps"]
     assert [step["run"] for step in steps if "${{" in step.get("run", "")] == []
+
+
+@pytest.mark.parametrize("path", FORGES, ids=lambda path: path.parts[-3])
+def test_a_tag_builds_images_if_and_only_if_it_starts_the_experiment(path: Path) -> None:
+    steps = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]["image"]["steps"]
+    checks = [check for step in steps for check in re.findall(r"grep -Eqx '([^']*)'", step.get("run", ""))]
+    assert checks == [TAG]
 
 
 def test_scenario_three_is_the_tini_image_with_the_hook_on() -> None:

@@ -4,6 +4,11 @@ from typing import Final
 
 from steps.contracts.declaration import Form, In, Out, Step
 
+LONGEST_GRACE_S: Final = 900
+"""watch ends after 25 minutes (its limit-s), and the end of the grace has to be seen: more would be waited for and not measured."""
+MOST_MEMORY_MIB: Final = 524_288
+"""512 GiB, more than any GPU has: a larger number is a slip, and no allocation to try."""
+
 STEP: Final = Step(
     name="drive",
     help="run one scenario: make the session, start and kill its worker, delete it, clean up; record what was done when",
@@ -13,8 +18,15 @@ STEP: Final = Step(
         In("node", "node to run the session on; the experiment needs its GPUs for itself"),
         In("namespace", "namespace of the sessions", default="gpu-zombie-test"),
         In("repetitions", "sessions one after the other", Form.COUNT, default="1"),
-        In("memory-mib", "device memory that a worker holds", Form.COUNT, default="2048"),
-        In("grace-s", "terminationGracePeriodSeconds of the session", Form.COUNT, default="30"),
+        In("memory-mib", "device memory that a worker holds", Form.COUNT, default="2048", least=1, most=MOST_MEMORY_MIB),
+        In(
+            "grace-s",
+            "terminationGracePeriodSeconds of the session",
+            Form.COUNT,
+            default="30",
+            least=1,
+            most=LONGEST_GRACE_S,
+        ),
         In("prestop-wait-s", "seconds the preStop hook waits before it kills", Form.COUNT, default="20"),
         In("observe-s", "seconds each state is watched before the next act", Form.SECONDS, default="3"),
         In("ending", "delete, sigkill, force or evict", default="delete"),
