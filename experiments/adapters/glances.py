@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from experiments.zombie.ports import Glance
 from experiments.zombie.recording import WatchedGpu, WatchedProcess
 from steps.adapters.kubelet import CheckpointReader
@@ -57,17 +59,20 @@ class NodeGlances:
         for uuid, handle in self._handles:
             device = Device(self._nvml, handle)
             memory = read_memory(device)
-            gpus.append(WatchedGpu(uuid=uuid, used_bytes=memory.used_bytes))
             lists = read_processes(device, total_bytes=memory.total_bytes.known(), pid_max=LARGEST_PID_MAX)
-            for one in lists.processes.known() or ():
-                listed[one.pid] = one.used_memory_bytes.known()
-        processes, given = self._processes(frozenset(pods), listed), self._allocations()
+            known = lists.processes.known()
+            problem = None if known is not None else lists.processes.reason or "no reason was given"
+            gpus.append(WatchedGpu(uuid=uuid, used_bytes=memory.used_bytes, list_problem=problem))
+            listed |= {one.pid: one.used_memory_bytes.known() for one in known or ()}
+        unlisted = None if any(gpu.list_problem is not None for gpu in gpus) else False
+        processes, given = self._processes(frozenset(pods), listed, unlisted), self._allocations()
         return Glance(at=at, done_at=datetime.now(UTC), gpus=tuple(gpus), processes=processes, given=given)
 
     def close(self) -> None:
         self._nvml.nvmlShutdown()
 
-    def _processes(self, pods: frozenset[str], listed: dict[int, int | None]) -> tuple[WatchedProcess, ...]:
+    def _processes(self, pods: frozenset[str], listed: dict[int, int | None], unlisted: bool | None) -> tuple[WatchedProcess, ...]:
+        """unlisted: what it says of a process that it is in no list that was read."""
         try:
             pids = numbers_in(self._proc)
         except OSError as error:
@@ -75,7 +80,8 @@ class NodeGlances:
         now_ticks = int(float(Path(self._proc, "uptime").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_CLK_TCK"))
         self._known = {pid: known for pid, known in self._known.items() if pid in set(pids)}
         found = (self._process(pid, pods, listed, now_ticks) for pid in pids)
-        return tuple(one for one in found if one is not None)
+        seen = (one for one in found if one is not None)
+        return tuple(one if one.in_nvml else msgspec.structs.replace(one, in_nvml=unlisted) for one in seen)
 
     def _process(self, pid: int, pods: frozenset[str], listed: dict[int, int | None], now_ticks: int) -> WatchedProcess | None:
         known = self._known.get(pid)

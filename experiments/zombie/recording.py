@@ -127,7 +127,8 @@ class DriveRecord(Document, frozen=True, kw_only=True):
 class WatchedProcess(Document, frozen=True, kw_only=True):
     """A process of a pod that was given a GPU while we watched, or one that has a GPU.
 
-    holds: it has a GPU's device node open; None: it could not be read. nvml_bytes None: NVML does not list it.
+    holds: it has a GPU's device node open; None: it could not be read. in_nvml None: not in a list that was read,
+    and the list of a GPU could not be. nvml_bytes None: NVML does not list it, or not its memory, or that is not known.
     """
 
     pid: int
@@ -139,13 +140,16 @@ class WatchedProcess(Document, frozen=True, kw_only=True):
     pod_uid: str | None
     container_id: str | None
     holds: bool | None
-    in_nvml: bool
+    in_nvml: bool | None
     nvml_bytes: int | None
 
 
 class WatchedGpu(Document, frozen=True, kw_only=True):
+    """list_problem: why NVML's list of its processes could not be read; then holders may be missing from the look."""
+
     uuid: str
     used_bytes: Sample[int]
+    list_problem: str | None = None
 
 
 class Stretch(Document, frozen=True, kw_only=True):

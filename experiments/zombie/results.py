@@ -83,7 +83,10 @@ class RepetitionResult(Document, frozen=True, kw_only=True):
 
 
 class Verdict(Document, frozen=True, kw_only=True):
-    """One row of a scenario over its repetitions. measured: the word most repetitions have; n of those `of` that measured it."""
+    """One row of a scenario over its repetitions.
+
+    measured: the word that most of those have that measured it, n of them. of: all repetitions, those that measured nothing too.
+    """
 
     row: Row
     expected: str

@@ -85,6 +85,18 @@ def test_a_process_that_nvml_lists_is_seen_wherever_it_belongs(tree: ProcTree) -
     assert (found[900].in_nvml, found[900].nvml_bytes, found[900].pod_uid) == (True, 1 << 30, None)
 
 
+@pytest.mark.parametrize(("pid", "in_nvml"), [(701, None), (900, True)])
+def test_a_list_of_nvml_that_cannot_be_read_says_of_nobody_that_nvml_does_not_list_it(
+    tree: ProcTree, pid: int, in_nvml: bool | None
+) -> None:
+    tree.process(701, cgroup=IN_POD)
+    tree.process(900, cgroup="0::/system.slice/other.service\n")
+    refused = FakeGpu("GPU-b", errors={"nvmlDeviceGetComputeRunningProcesses_v3": 4})
+    look = glances(tree, FakeGpu("GPU-a", compute=[listed(900, 1 << 30)]), refused).look((POD,))
+    assert {one.pid: one.in_nvml for one in look.processes}[pid] is in_nvml
+    assert [gpu.list_problem is None for gpu in look.gpus] == [True, False]
+
+
 def test_a_young_process_is_asked_again_for_its_cgroup_and_an_old_one_is_not(tree: ProcTree) -> None:
     ticks = 1000 * os.sysconf("SC_CLK_TCK")
     young = tree.process(701, stat_line(701, start=ticks - 10), cgroup="0::/\n")

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from experiments.zombie.ports import Glance
-from experiments.zombie.recording import WatchedProcess, What
+from experiments.zombie.recording import Mark, WatchedProcess, What
 from experiments.zombie.report.measure import held_bytes, measure, timed
 from experiments.zombie.report.track import Track
 from experiments.zombie.results import Figure, Interval, Measured, Word
@@ -179,9 +179,54 @@ def test_an_orphan_that_ends_while_pid_1_lives_on_did_not() -> None:
     assert answer(life(*ordinary(*looks)), Row.ORPHAN).word is Word.ENDED
 
 
-@pytest.mark.parametrize(("seconds", "word"), [(28.4, Word.WITH_PID1), (28.5, Word.AT_GRACE), (30.2, Word.AT_GRACE)])
+@pytest.mark.parametrize(("seconds", "word"), [(28.4, Word.WITH_PID1), (28.5, Word.AT_GRACE), (47.0, Word.AT_GRACE)])
 def test_an_end_near_the_grace_is_put_down_to_its_end(seconds: float, word: Word) -> None:
     assert answer(held_until(seconds), Row.ORPHAN).word is word
+
+
+@pytest.mark.parametrize("seconds", [47.2, 3630.0])
+def test_an_end_long_after_the_grace_is_not_put_down_to_it(seconds: float) -> None:
+    said = answer(held_until(seconds), Row.ORPHAN)
+    assert (said.word, "outlived the grace of 30 s by more than 17 s" in said.sentence) == (Word.UNKNOWN, True)
+
+
+def test_the_grace_runs_from_when_a_slow_api_had_accepted_the_deletion() -> None:
+    track = held_until(60.0)
+    slow = (*track.repetition.marks, Mark(at=at(11.0 + 20.0), what=What.TERMINATING))
+    assert (
+        answer(replace(track, repetition=msgspec.structs.replace(track.repetition, marks=slow)), Row.ORPHAN).word is Word.AT_GRACE
+    )
+
+
+def test_a_gap_that_reaches_far_beyond_the_grace_does_not_say_that_its_end_took_the_orphan() -> None:
+    orphan = process(ORPHAN, holds=True)
+    looks = (glance(40.0, BASELINE + HELD, pid1(), orphan), glance(90.0, BASELINE), glance(92.0, BASELINE))
+    said = answer(life(*ordinary(*looks), gone_s=92.0), Row.ORPHAN)
+    assert (said.word, "long after" in said.sentence) == (Word.UNKNOWN, True)
+
+
+def blindly(one: Glance) -> Glance:
+    """The same look with a list of NVML that could not be read."""
+    return msgspec.structs.replace(one, gpus=tuple(msgspec.structs.replace(gpu, list_problem="error 4") for gpu in one.gpus))
+
+
+@pytest.mark.parametrize(
+    ("blind", "held"),
+    [
+        (False, "held by no process that can be seen"),
+        (True, "by whom is not known: NVML's list of processes could not be read (error 4)"),
+    ],
+)
+def test_nobody_holds_what_remains_only_if_the_list_could_be_read(blind: bool, held: str) -> None:
+    last = glance(90.0, BASELINE + HELD)
+    said = answer(life(*ordinary(blindly(last) if blind else last)), Row.AFTER_DELETION)
+    assert (said.word, said.sentence) == (Word.STAYS, f"2048 MiB remain after the deletion, {held}")
+
+
+def test_a_holder_that_may_not_be_looked_into_is_not_nobody() -> None:
+    closed = msgspec.structs.replace(process(ORPHAN, state="D"), holds=None)
+    said = answer(life(*ordinary(glance(90.0, BASELINE + HELD, closed))), Row.AFTER_DELETION)
+    assert said.sentence.endswith("by whom is not known: what python3 (PID 4009) has open could not be read")
 
 
 def test_an_orphan_that_lives_when_watching_ends_stays() -> None:

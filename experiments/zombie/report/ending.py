@@ -13,9 +13,12 @@ from experiments.zombie.recording import Ending, What
 from experiments.zombie.report.track import Track, alive, found_in, in_words, seconds_between, unknown
 from experiments.zombie.results import Interval, Measured, Word
 from experiments.zombie.scenarios import Row, Scenario
+from steps.trace.holder_class import DRIVER_S, RUNTIME_S
 
 NEAR_GRACE_S: Final = 1.5
-"""An end within so much of the grace period, or after it, is put down to its end."""
+"""An end within so much of the grace period, or after it, is put down to its end; LATE_S after it no more."""
+LATE_S: Final = float(RUNTIME_S + DRIVER_S)
+"""Facts 6: what kubelet, runtime and driver may take after the grace."""
 BLIND_S: Final = 1.5
 """Two looks further apart than this do not tell which of two things between them came first, or that they came together."""
 
@@ -55,6 +58,12 @@ class End(NamedTuple):
         return self.track.repetition.log.known() or ""
 
     @property
+    def accepted_s(self) -> float:
+        """From when drive sent the deletion to when it saw it accepted, and the grace run, at the latest."""
+        sent, accepted = self.track.moment(What.DELETE), self.track.moment(What.TERMINATING)
+        return 0.0 if sent is None or accepted is None else seconds_between(accepted, sent)
+
+    @property
     def blind(self) -> bool:
         return self.within.by_s - self.within.after_s > BLIND_S
 
@@ -84,8 +93,13 @@ def _at_the_end_of_grace(end: End) -> Said | None:
     near_s = end.grace_s - NEAR_GRACE_S
     if end.within.by_s < near_s or _forced(end.track):
         return None
+    late_s = end.accepted_s + end.grace_s + LATE_S
+    if end.within.after_s > late_s:
+        return Word.UNKNOWN, f"it outlived the grace of {end.grace_s} s by more than {LATE_S:g} s, so by what it ended is not known"
     if end.blind and end.within.after_s < near_s:
         return Word.UNKNOWN, "it ended before the end of grace or with it: the looks were too far apart to tell"
+    if end.blind and end.within.by_s > late_s:
+        return Word.UNKNOWN, "it ended with the end of grace or long after it: the looks were too far apart to tell"
     return Word.AT_GRACE, f"the kubelet's SIGKILL to PID 1 at the end of the grace of {end.grace_s} s took it along"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from experiments.zombie.recording import Stretch, What
+from experiments.zombie.recording import Stretch, WatchedGpu, What
 from experiments.zombie.report.ending import cleaned_up, orphan
 from experiments.zombie.report.track import Track, alive, found_in, in_words, seconds_between, unknown
 from experiments.zombie.results import Figure, Interval, Measured, Timed, Word
@@ -87,14 +87,14 @@ def _killed_context(track: Track) -> Measured:
     if track.kill_cut_short:
         return unknown(Row.KILLED_CONTEXT, CUT_SHORT)
     size, holders = _left(track, looks[-1])
+    held = _held_by(track, looks[-1], holders)
     watched_s = seconds_between(looks[-1].last_at, killed)
     if not holders and watched_s < DRIVER_S:
         return unknown(
             Row.KILLED_CONTEXT,
-            f"{size} remain {watched_s:.1f} s after kill -9 without a process, and a driver may take {DRIVER_S} s: "
-            "watch each state for longer",
+            f"{size} remain {watched_s:.1f} s after kill -9, {held}; a driver may take {DRIVER_S} s: watch each state for longer",
         )
-    return Measured(row=Row.KILLED_CONTEXT, word=Word.YES, sentence=f"{size} remain after kill -9, held by {holders or NOBODY}")
+    return Measured(row=Row.KILLED_CONTEXT, word=Word.YES, sentence=f"{size} remain after kill -9, {held}")
 
 
 def _came_back(track: Track, killed: datetime, last: Stretch) -> Measured:
@@ -127,7 +127,7 @@ def _after_deletion(track: Track, grace_s: int) -> Measured:
             f"{size} remain {last_s:.1f} s after the deletion, when watching ended before the time that this may take was over",
         )
     return Measured(
-        row=Row.AFTER_DELETION, word=Word.STAYS, sentence=f"{size} remain after the deletion, held by {holders or NOBODY}"
+        row=Row.AFTER_DELETION, word=Word.STAYS, sentence=f"{size} remain after the deletion, {_held_by(track, looks[-1], holders)}"
     )
 
 
@@ -150,6 +150,20 @@ def _left(track: Track, stretch: Stretch) -> tuple[str, str]:
     used, baseline = track.used(stretch), track.baseline
     size = "an unknown amount" if used is None or baseline is None else f"{(used - baseline) / MIB:.0f} MiB"
     return size, ", ".join(f"{one.name} (PID {one.pid})" for one in stretch.processes if one.holds or one.in_nvml)
+
+
+def _held_by(track: Track, stretch: Stretch, holders: str) -> str:
+    """That nobody holds it is said only of a look that could see everybody."""
+    lists = [f"NVML's list of processes could not be read ({one.list_problem})" for one in stretch.gpus if _unlisted(track, one)]
+    closed = [one for one in stretch.processes if one.holds is None and not one.in_nvml]
+    blind = [*lists, *(f"what {one.name} (PID {one.pid}) has open could not be read" for one in closed)]
+    if not blind:
+        return f"held by {holders or NOBODY}"
+    return f"{f'held by {holders} at least' if holders else 'by whom is not known'}: {'; '.join(dict.fromkeys(blind))}"
+
+
+def _unlisted(track: Track, gpu: WatchedGpu) -> bool:
+    return gpu.uuid in track.devices and gpu.list_problem is not None
 
 
 def _absent(track: Track, pid: int | None) -> Callable[[Stretch], bool | None]:

@@ -49,7 +49,7 @@ def after_delete(repetition: Repetition, watched: WatchRecording, until: datetim
 
 
 def _holds(stretch: Stretch, pod_uid: str | None) -> bool:
-    return any(one.pod_uid == pod_uid and (one.in_nvml or one.holds is not False) for one in stretch.processes)
+    return any(one.pod_uid == pod_uid and (one.in_nvml is not False or one.holds is not False) for one in stretch.processes)
 
 
 def traced(portrait: Portrait, pods: Sequence[PodFacts]) -> TracedNode:

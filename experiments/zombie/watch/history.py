@@ -85,5 +85,7 @@ def _paired(last: Mapping[str, int | None], first: Mapping[str, int | None]) -> 
 
 
 def _material(glance: Glance) -> object:
-    held = frozenset((one.pid, one.state) for one in glance.processes if one.in_nvml or one.holds is not False or one.state == "Z")
+    held = frozenset(
+        (one.pid, one.state) for one in glance.processes if one.in_nvml is not False or one.holds is not False or one.state == "Z"
+    )
     return (tuple((gpu.uuid, gpu.used_bytes.value) for gpu in glance.gpus), held)
