@@ -33,19 +33,31 @@ class Shims:
 
     def sandboxes(self, pids: Collection[int]) -> tuple[RunningContainer, ...]:
         """The sandboxes that these processes run in, each once; of processes without a readable shim above them nothing."""
-        above = {shim for pid in pids if (shim := self._shim_above(pid)) is not None}
+        known: dict[int, int | None] = {}
+        above = {shim for pid in pids if (shim := self._shim_above(pid, known)) is not None}
         found = (self._sandbox_of(shim) for shim in sorted(above))
         return tuple(one for one in found if one is not None)
 
-    def _shim_above(self, pid: int) -> int | None:
+    def _shim_above(self, pid: int, known: dict[int, int | None]) -> int | None:
+        """known: of every process passed on the way, the shim that it is or that stands above it. Siblings share the way."""
+        passed: list[int] = []
+        shim = None
         for _ in range(MAX_CLIMB):
             stat = stat_of(self._root, pid)
             if stat is None or stat.parent_pid <= 1:
-                return None
+                break
             pid = stat.parent_pid
+            if pid in known:
+                shim = known[pid]
+                break
+            passed.append(pid)
             if self._is_shim(pid):
-                return pid
-        return None
+                shim = pid
+                break
+        else:
+            return None
+        known.update(dict.fromkeys(passed, shim))
+        return shim
 
     def _is_shim(self, pid: int) -> bool:
         try:

@@ -57,6 +57,15 @@ def test_a_process_is_of_the_sandbox_that_the_shim_above_it_was_started_for(tree
     assert told(tree, sentry, worker) == (FOUND,)
 
 
+def test_siblings_share_a_way_up_and_each_pod_keeps_its_own_shim(tree: ProcTree, tmp_path: Path) -> None:
+    parent = below(tree, shim(tree, bundle(tmp_path)), 61)
+    siblings = [below(tree, parent, pid) for pid in (62, 63)]
+    tree.process(70, stat_line(70, parent=1), cgroup=HOST)
+    strangers = [below(tree, 70, pid) for pid in (71, 72)]
+    assert [told(tree, *order) for order in ([*siblings, *strangers, parent], [*strangers, parent, *siblings])] == [(FOUND,)] * 2
+    assert told(tree, *strangers) == ()
+
+
 @pytest.mark.parametrize(
     "changes",
     [
