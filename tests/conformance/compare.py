@@ -39,8 +39,15 @@ def shape_of_record(record: RunRecord) -> Shape:
 
 def shape_of_workflow(workflow: Mapping[str, Any]) -> Shape:
     """The shape of a Workflow object as the API gives it, nodes uncompressed."""
-    nodes = ((node["name"], node["phase"], _outputs(node)) for node in workflow["status"].get("nodes", {}).values())
+    nodes = ((node["name"], _phase(node), _outputs(node)) for node in workflow["status"].get("nodes", {}).values())
     return _shape(workflow["metadata"]["name"], workflow["status"]["phase"], nodes)
+
+
+def _phase(node: Mapping[str, Any]) -> str:
+    """The node's phase. A container of a set that waits for one that failed ends itself (exit code 64, Error), unless a
+    SIGTERM to the rest of the failed pod comes first (143, Failed): both were seen on Argo Workflows 4.0.5."""
+    ended = node.get("type") == "Container" and node["phase"] == "Failed" and "(exit code 143)" in node.get("message", "")
+    return "Error" if ended else str(node["phase"])
 
 
 def _outputs(node: Mapping[str, Any]) -> dict[str, str]:

@@ -67,3 +67,17 @@ def test_the_record_says_running_while_the_exit_handler_runs(tmp_path: Path) -> 
 
     run_locally(manifest, {}, setting, run="r1", uid="u1", on_node=look)
     assert all('"phase":"Running"' in text for text in seen)
+
+
+@pytest.mark.parametrize(
+    ("node", "phase"),
+    [
+        ({"type": "Container", "phase": "Error", "message": "Error (exit code 64)"}, "Error"),
+        ({"type": "Container", "phase": "Failed", "message": "Error (exit code 143): "}, "Error"),
+        ({"type": "Container", "phase": "Failed", "message": "Error (exit code 3): "}, "Failed"),
+        ({"type": "Pod", "phase": "Failed", "message": "Error (exit code 143)"}, "Failed"),
+    ],
+)
+def test_a_container_that_never_began_is_told_alike_however_its_wait_ended(node: dict[str, str], phase: str) -> None:
+    workflow = {"metadata": {"name": "a"}, "status": {"phase": "Failed", "nodes": {"n": {"name": "a.main", **node}}}}
+    assert compare.shape_of_workflow(workflow)["main"]["phase"] == phase
